@@ -24,10 +24,12 @@ export class GoogleError extends GmailProblem {
 }
 
 interface ErrorBody {
+  error_description?: string;
   error?:
     | string
     | {
         status?: string;
+        message?: string;
         errors?: { reason?: string }[];
         details?: { reason?: string; metadata?: { service?: string; consumer?: string } }[];
       };
@@ -60,11 +62,13 @@ const LIMITS = new Set([
   "RATE_LIMIT_EXCEEDED",
 ]);
 
-function ofToken(code: string, account: string): GoogleError | undefined {
+function ofToken(code: string, account: string, description = ""): GoogleError | undefined {
   switch (code) {
     case "invalid_grant":
       return new GoogleError(
-        `the grant for ${account} was revoked: run \`rouse webhooks gmail setup\` again`,
+        /JWT|email/i.test(description)
+          ? `Google does not take the service account's key for ${account}: check that this mailbox is there, that the key was not deleted, and that the clock of this machine is right`
+          : `the grant for ${account} was revoked: run \`rouse webhooks gmail setup\` again`,
         "revoked",
       );
     case "unauthorized_client":
@@ -103,7 +107,7 @@ export function googleError(error: unknown, what: string, account: string): unkn
     typeof response?.data === "object" && response.data !== null ? response.data : {}
   ) as ErrorBody;
   if (typeof body.error === "string") {
-    const known = ofToken(body.error, account);
+    const known = ofToken(body.error, account, body.error_description);
     if (known) return known;
   }
   if (status === undefined)
@@ -130,11 +134,9 @@ function toGoogleError(status: number, { error }: ErrorBody, what: string): Goog
   const shown = [status, word(told?.status) ?? reasons[0] ?? token]
     .filter((part) => part !== undefined)
     .join(" ");
-  return new GoogleError(
-    `${what}: Google answered ${shown}`,
-    getErrorKind(status, reasons),
-    status,
-  );
+  // Gmail has no code of its own for a second watch of a mailbox.
+  const kind = /call \/stop/.test(told?.message ?? "") ? "exists" : getErrorKind(status, reasons);
+  return new GoogleError(`${what}: Google answered ${shown}`, kind, status);
 }
 
 function getErrorKind(status: number, reasons: readonly string[]): GoogleError["kind"] {

@@ -7,16 +7,7 @@ const PADDING = /&(?:zwnj|lrm|rlm);/g;
 export const decodeEntities = (text: string): string => decodeHTML(text.replace(PADDING, ""));
 
 /** Elements whose content nobody sees. */
-const HIDDEN = new Set([
-  "script",
-  "style",
-  "head",
-  "title",
-  "template",
-  "noscript",
-  "object",
-  "svg",
-]);
+const HIDDEN = new Set(["script", "style", "title", "template", "noscript", "object", "svg"]);
 /** Elements that begin a line, and those that have an empty line around them. */
 const LINES = new Set([
   "br",
@@ -57,9 +48,12 @@ const getHref = (tag: string): string | undefined => {
   return /^(?:https?|mailto|tel):/i.test(href) ? href : undefined;
 };
 
-/** Finds the end of a tag that begins at `from`; a `>` in a quoted value is none. Undefined if the tag has no end. */
+/**
+ * Finds the end of a tag that begins at `from`; a `>` in a quoted value is none, and a quote that follows no `=` begins none.
+ * Undefined if the tag has no end.
+ */
 function endOfTag(html: string, from: number): number | undefined {
-  const scanner = /"[^"]*"|'[^']*'|>/g;
+  const scanner = /=\s*(?:"[^"]*"|'[^']*')|>/g;
   scanner.lastIndex = from;
   for (let found = scanner.exec(html); found; found = scanner.exec(html))
     if (found[0] === ">") return found.index;
@@ -68,14 +62,21 @@ function endOfTag(html: string, from: number): number | undefined {
 
 /** Collects text, with white space as a browser shows it. */
 class Lines {
+  /** Within `pre`, where white space stays as it is. */
+  isExact = false;
   #parts: string[] = [];
   #breaks = 0;
   #space = false;
   #any = false;
 
   text(raw: string): void {
-    const text = decodeEntities(raw).replaceAll("\u00ad", "");
-    const words = text.split(/[\s\u00a0\u200b\ufeff]+/u);
+    const text = decodeEntities(raw).replace(/[\u00ad\u200b\ufeff]/g, "");
+    if (this.isExact)
+      return text.split(/\r?\n/).forEach((line, index) => {
+        if (index > 0) this.end(1, true);
+        if (line !== "") this.#word(line);
+      });
+    const words = text.split(/\s+/);
     const [first = ""] = words;
     if (first === "" && words.length > 1) this.#space = true;
     for (const [index, word] of words.entries()) {
@@ -139,6 +140,7 @@ export function htmlToText(html: string): string {
     at = end + 1;
     const name = (named[2] ?? "").toLowerCase();
     const closing = named[1] === "/";
+    if (name === "pre") lines.isExact = !closing;
     if (!closing && HIDDEN.has(name)) at = afterElement(html, name, at);
     else if (BLOCKS.has(name)) lines.end(2);
     else if (LINES.has(name)) lines.end(1, name === "br");

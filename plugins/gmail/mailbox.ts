@@ -1,12 +1,14 @@
 import { getLabels, type GmailConfig } from "./config.ts";
 import { GoogleError, type Google } from "./google.ts";
 import { GmailProblem } from "./problem.ts";
-import { bodyPart, partText, toMail, type GmailMessage, type MailMessage } from "./messages.ts";
+import { readText, toMail, type GmailMessage, type MailMessage } from "./messages.ts";
 
 /** Mail that is nobody's news. */
 const LEFT_OUT = new Set(["SPAM", "TRASH", "DRAFT", "SENT"]);
 const PAGE = "500";
 const PARALLEL = 8;
+/** Texts of one mail that are fetched for themselves: each is a call, and a sender writes as many as they like. */
+const MAX_LONG_TEXTS = 10;
 
 /** A page of what has come since: up to `historyId`, all of it is in this page and those before. */
 export interface HistoryPage {
@@ -79,17 +81,14 @@ async function inParallel<T, R>(
 
 /** Creates the `fetch` of a mailbox. */
 function createFetch(config: GmailConfig, google: Google, signal: AbortSignal): Mailbox["fetch"] {
-  const readText = async (message: GmailMessage): Promise<string> => {
-    const part = bodyPart(message);
-    if (!part) return "";
-    const { data, attachmentId } = part.body ?? {};
-    if (data !== undefined || attachmentId === undefined) return partText(part, data ?? "");
-    const path = `messages/${message.id}/attachments/${encodeURIComponent(attachmentId)}`;
-    return partText(
-      part,
-      (await google.gmail<{ data?: string }>(path, { what: "fetching a long text", signal }))
-        .data ?? "",
-    );
+  const readBody = ({ id, payload = {} }: GmailMessage): Promise<string> => {
+    let left = MAX_LONG_TEXTS;
+    return readText(payload, async ({ body: { data, attachmentId } = {} }) => {
+      if (data !== undefined || attachmentId === undefined || left-- <= 0) return data ?? "";
+      const path = `messages/${id}/attachments/${encodeURIComponent(attachmentId)}`;
+      const what = "fetching a long text";
+      return (await google.gmail<{ data?: string }>(path, { what, signal })).data ?? "";
+    });
   };
 
   const fetchOne = async (id: string): Promise<MailMessage | undefined> => {
@@ -103,7 +102,7 @@ function createFetch(config: GmailConfig, google: Google, signal: AbortSignal): 
         signal,
       });
       if (message.labelIds?.some((label) => LEFT_OUT.has(label))) return undefined;
-      return toMail(message, config.includeBody ? await readText(message) : "", config.maxBytes);
+      return toMail(message, config.includeBody ? await readBody(message) : "", config.maxBytes);
     } catch (error) {
       // Deleted meanwhile.
       if (error instanceof GoogleError && error.kind === "notFound") return undefined;
@@ -143,15 +142,23 @@ export function createMailbox(
   return {
     async watch(topic) {
       const body = { topicName: topic, labelIds: labels, labelFilterBehavior: "include" };
-      const what = "starting the watch";
-      const { historyId, expiration } = await google.gmail<{
-        historyId: string;
-        expiration: string;
-      }>("watch", {
-        method: "POST",
-        body,
-        what,
-        signal,
+      const method = "POST";
+      const start = () =>
+        google.gmail<{ historyId: string; expiration: string }>("watch", {
+          method,
+          body,
+          what: "starting the watch",
+          signal,
+        });
+      const { historyId, expiration } = await start().catch(async (error: unknown) => {
+        // A watch for another topic of the project has to be stopped first.
+        if (!(error instanceof GoogleError && error.kind === "exists")) throw error;
+        await google.gmail("stop", {
+          method,
+          what: "stopping the watch for another topic",
+          signal,
+        });
+        return start();
       });
       return { historyId, expires: Number(expiration) };
     },

@@ -119,34 +119,47 @@ function shownHeader(message: GmailMessage, name: string): string {
 /** Mails are nested a few levels deep; more is somebody's joke. */
 const MAX_DEPTH = 30;
 
-/** The parts that are read, not downloaded, in their order. */
-function textParts(part: MimePart, depth = 0): MimePart[] {
-  if (depth > MAX_DEPTH) return [];
-  const type = part.mimeType?.toLowerCase() ?? "";
-  const attached =
-    (part.filename ?? "") !== "" ||
-    /^\s*attachment/i.test(getHeader(part, "content-disposition") ?? "");
-  if (type.startsWith("text/")) return attached ? [] : [part];
-  // An attached mail has a body of its own.
-  if (type === "message/rfc822") return [];
-  return (part.parts ?? []).flatMap((inner) => textParts(inner, depth + 1));
-}
-
-/** The part whose text is the message's: plain text where there is some, else HTML. */
-export function bodyPart(message: GmailMessage): MimePart | undefined {
-  const parts = message.payload ? textParts(message.payload) : [];
-  const filled = parts.filter(({ body }) => (body?.size ?? body?.data?.length ?? 0) > 0);
-  const ofType = (type: string) => filled.find(({ mimeType }) => mimeType?.toLowerCase() === type);
-  return ofType("text/plain") ?? ofType("text/html") ?? filled[0];
-}
+/** Plain text comes before HTML, and before whatever else a mailer calls text. */
+const getRank = ({ mimeType = "" }: MimePart): number =>
+  /^text\/plain$/i.test(mimeType) ? 0 : /^(?:text\/html$|multipart\/)/i.test(mimeType) ? 1 : 2;
 
 /** The text of a part, given its data in base64url. */
-export function partText(part: MimePart, data: string): string {
+function toText(part: MimePart, data: string): string {
   const charset = /;\s*charset\s*=\s*(?:"([^"]*)"|([^\s;]+))/i.exec(
     getHeader(part, "content-type") ?? "",
   );
   const text = decodeText(Buffer.from(data, "base64url"), charset?.[1] ?? charset?.[2]);
   return part.mimeType?.toLowerCase() === "text/html" ? htmlToText(text) : text;
+}
+
+/**
+ * Reads the text of a mail as its reader sees it: of alternatives the best one that is not blank, of other parts each, since
+ * pictures and the footers of lists stand between and behind texts. Attachments are not read.
+ */
+export async function readText(
+  part: MimePart,
+  getData: (part: MimePart) => Promise<string>,
+  depth = 0,
+): Promise<string> {
+  const type = part.mimeType?.toLowerCase() ?? "";
+  const isAttached =
+    (part.filename ?? "") !== "" ||
+    /^\s*attachment/i.test(getHeader(part, "content-disposition") ?? "");
+  if (type.startsWith("text/")) return isAttached ? "" : toText(part, await getData(part));
+  // An attached mail has a body of its own.
+  if (type === "message/rfc822" || depth > MAX_DEPTH) return "";
+  const parts = part.parts ?? [];
+  const choices =
+    type === "multipart/alternative"
+      ? parts.toSorted((a, b) => getRank(a) - getRank(b)).map((one) => [one])
+      : [parts.filter((one) => getRank(one) < 2), parts.filter((one) => getRank(one) === 2)];
+  for (const choice of choices) {
+    const texts: string[] = [];
+    for (const one of choice) texts.push(await readText(one, getData, depth + 1));
+    const text = texts.filter((one) => one.trim() !== "").join("\n\n");
+    if (text !== "") return text;
+  }
+  return "";
 }
 
 function getDate({ internalDate }: GmailMessage): string {

@@ -6,7 +6,7 @@ import { usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { pairs, takeShared, type CommonOptions } from "./options.ts";
 import { printFields, printJson, printTable } from "./print.ts";
-import { member } from "./settings.ts";
+import { member, toHookPath } from "./settings.ts";
 import { localTime, shellWord, shortTime } from "./text.ts";
 import { createProgress } from "./progress.ts";
 
@@ -435,9 +435,11 @@ export function addCommand(parent: Command, spec: CommandSpec, io: CliIo): Comma
   const lines = spec.examples.map((example) => `  ${example}\n`).join("");
   command.addHelpText("after", `\n${title}:\n${lines}${spec.help ?? ""}`);
   // Commander gives the arguments, the options and the command.
-  return command.action((...given: unknown[]) =>
-    spec.run(io, given.at(-2) as CommonOptions, ...given.slice(0, -2)),
-  );
+  return command.action(async (...given: unknown[]) => {
+    const options = given.at(-2) as CommonOptions & { path?: string };
+    if (options.path !== undefined) options.path = await toHookPath(options.path, options, io);
+    return spec.run(io, options, ...given.slice(0, -2));
+  });
 }
 
 /** Refuses an option that belongs to another form of a noun. */

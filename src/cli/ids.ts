@@ -58,6 +58,9 @@ export async function resolveId(
     if (!found) throw noSuch(`there is no ${name} yet`);
     return found.id;
   }
+  // Around a whole id may stand what it was pasted with: quotes, a comma, the address of a receipt.
+  const [whole] = new RegExp(`\\b${type}_[0-9a-v]{${LENGTH}}\\b`).exec(text) ?? [];
+  if (whole !== undefined) return whole;
   const [, given, rest = ""] = /^(?:([a-z]{3})_)?(.*)$/s.exec(text) ?? [];
   if (given !== undefined && given !== type)
     throw usage(

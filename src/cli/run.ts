@@ -38,7 +38,7 @@ Exit codes: 0 success, 1 failed, 2 wrong usage, 3 wrong config.
 function findWords(argv: readonly string[]): string[] {
   return argv.filter(
     (arg, at) =>
-      !/^(?:-c|--config|--config=.*|--json|--verbose)$/.test(arg) &&
+      !/^(?:-c.*|--config|--config=.*|--json|--verbose)$/.test(arg) &&
       !/^(?:-c|--config)$/.test(argv[at - 1] ?? ""),
   );
 }

@@ -79,6 +79,17 @@ export function readWritten(
     : undefined;
 }
 
+/** The path of a hook as mappings name it, also of one that is written as the log and `rouse hooks` show it: below `hooks.path`. */
+export async function toHookPath(
+  written: string,
+  options: CommonOptions,
+  io: CliIo,
+): Promise<string> {
+  if (!written.startsWith("/")) return written;
+  const base = (await findUsable(options, io))?.config.hooks.path ?? "/hooks";
+  return written.startsWith(`${base}/`) ? written.slice(base.length + 1) : written;
+}
+
 /**
  * Finds the store and the state folder. No secret is needed but that of the store's address: other secrets may be in files that the
  * service alone can read.

@@ -17,9 +17,15 @@ export const MAX_ASK_ATTEMPTS = 5;
 /** A send that is tried again. */
 export type RetriedSend = Extract<SendResult, { status: "retry" }>;
 
-/** The channel's own wish, else doubling from one second to fifteen minutes, with jitter. */
-export const getWaitMs = (attempts: number, { afterMs }: RetriedSend): number =>
-  afterMs ?? Math.min(withJitter(backOff(attempts, WAITS.delivery)), WAITS.delivery.longestMs);
+/** Tries whose wait is the one that was named: some name a second whatever has happened, and twelve tries would be over soon. */
+const MAX_NAMED_WAITS = 3;
+
+/** The channel's own wish, else doubling from one second to fifteen minutes, with jitter; the longer of both after three tries. */
+export function getWaitMs(attempts: number, { afterMs }: RetriedSend): number {
+  if (afterMs !== undefined && attempts <= MAX_NAMED_WAITS) return afterMs;
+  const doubled = Math.min(withJitter(backOff(attempts, WAITS.delivery)), WAITS.delivery.longestMs);
+  return Math.max(doubled, afterMs ?? 0);
+}
 
 /**
  * Asks whether a channel takes a delivery. A breaker that is open because of one delivery alone says nothing about the vendor:

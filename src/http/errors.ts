@@ -38,10 +38,13 @@ export interface Rejections {
   close(): void;
 }
 
-/** The path without the part behind the id of a plugin, which may be a secret of the sender. */
+/**
+ * The path without the part behind the id of a plugin, which may be a secret of the sender. No URL parser reads it: that
+ * refuses hosts that clients name, such as `rouse.1`.
+ */
 function shownPath(url: string): string {
-  const { pathname } = new URL(url);
-  return pathname.replace(/^(\/channels\/[^/]+\/).+$/, "$1…").slice(0, MAX_PATH);
+  const [, path = "/"] = /^[^/]*\/\/[^/]*([^?#]*)/.exec(url) ?? [];
+  return path.replace(/^(\/+channels\/+[^/]+\/).+$/, "$1…").slice(0, MAX_PATH);
 }
 
 /**

@@ -118,6 +118,10 @@ function getTrusted(snapshot: Snapshot): AddressList | undefined {
 const plain = (address: string): string =>
   address.startsWith("::ffff:") && isIP(address.slice(7)) === 4 ? address.slice(7) : address;
 
+/** An entry of `X-Forwarded-For` without the port and the brackets that some proxies add. */
+const withoutPort = (entry: string): string =>
+  entry.replace(/^\[([^\]]*)\](?::\d+)?$|^([\d.]+):\d+$/, "$1$2");
+
 /**
  * Returns the caller's address: the connection's own, or, if that is a trusted proxy, the last entry of
  * `X-Forwarded-For` that is not one.
@@ -129,7 +133,7 @@ export function clientAddress(
 ): string {
   const connection = plain(peer);
   if (!trusted || forwardedFor === undefined || !trusted.has(connection)) return connection;
-  const chain = forwardedFor.split(",").map((entry) => plain(entry.trim()));
+  const chain = forwardedFor.split(",").map((entry) => plain(withoutPort(entry.trim())));
   for (const address of chain.toReversed()) {
     if (isIP(address) === 0) return connection;
     if (!trusted.has(address)) return address;
@@ -287,7 +291,7 @@ export function findHostProblem(c: Context, snapshot: Snapshot): Failure | undef
   if (!BROWSER_PATH.test(c.req.path)) return undefined;
   const { host, publicUrl } = snapshot.config.gateway;
   if (!isLoopback(host)) return undefined;
-  const { hostname } = new URL(c.req.url);
+  const hostname = URL.parse(c.req.url)?.hostname ?? "";
   if (isLoopback(hostname) || (publicUrl !== undefined && new URL(publicUrl).hostname === hostname))
     return undefined;
   return {

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { readMonotonic, type Stopwatch } from "../core/clock.ts";
 import type { Challenge, Failure } from "../core/errors.ts";
 import { secretMatcher } from "../core/secret.ts";
@@ -26,10 +27,12 @@ interface Presented {
 const BEARER = /^bearer(?:\s+(.*))?$/i;
 const BASIC = /^basic\s+([A-Za-z0-9+/=_-]+)$/i;
 
-/** Returns `user:password` of HTTP basic authentication, or undefined if there is none. */
+/** Returns `user:password` of HTTP basic authentication, or undefined if there is none. Several clients write it in Latin-1. */
 function presentedBasic(headers: Record<string, string>): string | undefined {
   const encoded = BASIC.exec(headers["authorization"] ?? "")?.[1];
-  return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
+  if (encoded === undefined) return undefined;
+  const bytes = Buffer.from(encoded, "base64");
+  return bytes.toString(isUtf8(bytes) ? "utf8" : "latin1");
 }
 
 /**
@@ -111,8 +114,12 @@ export function createAuthenticator(
         "hooks.allowQueryToken is false: send the token as `Authorization: Bearer <token>`",
         "query_token",
       );
-    if (matches(presented.token) < 0) return unauthorized("the token is wrong", "wrong_token");
-    return { ok: true, byQuery: presented.byQuery, ...identity };
+    const { token, byQuery } = presented;
+    // Senders take an address as it is written: a plus in it is a plus, and forms read it as a blank.
+    const isRight = matches(token) >= 0 || (byQuery && matches(token.replaceAll(" ", "+")) >= 0);
+    return isRight
+      ? { ok: true, byQuery, ...identity }
+      : unauthorized("the token is wrong", "wrong_token");
   };
 
   return {

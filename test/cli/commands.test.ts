@@ -344,6 +344,8 @@ describe("an id", () => {
     expect(await show("evt_1k80a")).toEqual([0, one]);
     expect(await show("1k80b")).toEqual([0, two]);
     expect(await show("latest")).toEqual([0, two]);
+    expect(await show(`/hooks/events/${one}`)).toEqual([0, one]);
+    expect(await show(`"${two}",`)).toEqual([0, two]);
     expect(await show("evt_1k80c")).toEqual([
       1,
       'rouse: there is no event "evt_1k80c"; `rouse events` lists them\n',

@@ -38,7 +38,7 @@ describe("with a running gateway", () => {
   it("posts a hook with the path's token, and then finds its event and its run", async () => {
     await cli.write("order.json", { type: "order", id: 7, customer: { name: "Ada" } });
     const sent = await cli.rouse(
-      "hooks send shop --payload order.json --idempotency-key k1 --json",
+      "hooks send /hooks/shop --payload order.json --idempotency-key №1 --json",
     );
     expect([sent.code, sent.err]).toEqual([0, ""]);
     const { status, answer, requestId } = JSON.parse(sent.out) as {
@@ -47,11 +47,13 @@ describe("with a running gateway", () => {
       answer: { runId: string; mapping: string };
     };
     expect([status, answer.mapping]).toEqual([202, "shop.order"]);
-    const again = await cli.rouse("hooks send shop --payload order.json --idempotency-key k1");
+    const again = await cli.rouse("hooks send shop --payload order.json --idempotency-key №1");
     expect(again.out).toContain("answered before");
     expect(again.out).toContain(answer.runId);
     expect((await cli.rouse(`explain ${requestId} --request`)).out).toContain(answer.runId);
     expect((await cli.rouse(["runs", answer.runId])).out).toContain("New order 7 from Ada");
+    expect((await cli.rouse("events --path /hooks/shop")).out).toContain(requestId);
+    expect((await cli.rouse("-crouse.json5 hooks /hooks/shop")).out).toContain("shop.order");
   });
 
   it("ends with 1 where no mapping matches the hook", async () => {

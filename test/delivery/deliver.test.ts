@@ -287,10 +287,32 @@ describe("a try that failed", () => {
     const id = await post("x", "bob", "one two three four\n\nfive six seven eight");
     for (let i = 0; i < 40 && (await state(id)).status === "pending"; i++) {
       await postOther();
-      await pass(10);
+      await pass(900_000);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
     expect(await state(id)).toMatchObject({ status: "delivered", nextChunk: 2 });
+  });
+
+  it("doubles its wait after three tries, also if the channel names a shorter one", async () => {
+    const fake = fakeChannel();
+    fake.answers.push(...Array.from({ length: 11 }, () => retry("busy", 1000)));
+    channels.set("x", withOthers(fake));
+    worker.start();
+    const id = await post("x", "bob", "hello");
+    const waits: number[] = [];
+    while (waits.length < 11) {
+      await until(
+        async () =>
+          fake.calls.length === waits.length + 1 && (await state(id)).nextAt > clock.now(),
+      );
+      waits.push((await state(id)).nextAt - clock.now());
+      await postOther();
+      await pass(waits.at(-1) ?? 0);
+    }
+    await until(async () => (await state(id)).status === "delivered");
+    expect(waits.slice(0, 3)).toEqual([1000, 1000, 1000]);
+    expect(Math.min(...waits.slice(3))).toBeGreaterThanOrEqual(6000);
+    expect(waits.at(-1)).toBeGreaterThanOrEqual(675_000);
   });
 
   it("is the last one when the next would be past delivery.maxAge", async () => {

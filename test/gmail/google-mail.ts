@@ -127,6 +127,14 @@ export function createMailboxes(
     if (!found) throw new Refusal(404, "NOT_FOUND");
     if (!found.allows("serviceAccount:gmail-api-push@system.gserviceaccount.com"))
       throw new Refusal(403, "PERMISSION_DENIED");
+    const { expires: until = 0, topic } = mailbox.watch ?? {};
+    if (until > Date.now() && topic !== body.topicName)
+      throw new Refusal(
+        400,
+        "INVALID_ARGUMENT",
+        [],
+        "Only one user push notification client allowed per developer (call /stop then try again)",
+      );
     const expires = Date.now() + mailbox.watchMs;
     mailbox.watch = {
       topic: body.topicName,
@@ -136,6 +144,13 @@ export function createMailboxes(
     };
     return { historyId: String(mailbox.historyId), expiration: String(expires) };
   };
+
+  const stopWatch = (): unknown => {
+    if (mailbox.watch) mailbox.watch.expires = 0;
+    return {};
+  };
+
+  const posts: Record<string, typeof startWatch> = { watch: startWatch, stop: stopWatch };
 
   const listHistory = (query: URLSearchParams): unknown => {
     const start = Number(query.get("startHistoryId"));
@@ -210,7 +225,8 @@ export function createMailboxes(
         if (rest === "profile" && user === "me") return { emailAddress: subject, historyId: "1" };
         throw new Refusal(403, "PERMISSION_DENIED");
       }
-      if (method === "POST" && rest === "watch") return startWatch(body);
+      const post = method === "POST" ? posts[rest] : undefined;
+      if (post) return post(body);
       if (method !== "GET") throw new Refusal(404, "NOT_FOUND");
       if (rest === "profile")
         return {

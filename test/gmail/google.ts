@@ -11,12 +11,15 @@ export class Refusal extends Error {
   readonly status: number;
   readonly body: unknown;
 
-  constructor(status: number, code: string, details: unknown[] = []) {
+  constructor(
+    status: number,
+    code: string,
+    details: unknown[] = [],
+    message = `message-canary ${code}`,
+  ) {
     super(code);
     this.status = status;
-    this.body = {
-      error: { code: status, message: `message-canary ${code}`, status: code, details },
-    };
+    this.body = { error: { code: status, message, status: code, details } };
   }
 }
 

@@ -3,11 +3,10 @@ import { describe, expect, it } from "vitest";
 import { toBatches } from "../../plugins/gmail/deliver.ts";
 import { htmlToText } from "../../plugins/gmail/html.ts";
 import {
-  bodyPart,
   cut,
   decodeHeader,
   decodeText,
-  partText,
+  readText,
   toMail,
   type GmailMessage,
   type MailMessage,
@@ -33,46 +32,42 @@ const mail = (payload: MimePart, more: Partial<GmailMessage> = {}): GmailMessage
   payload,
   ...more,
 });
-const textOf = (payload: MimePart): string => {
-  const found = bodyPart(mail(payload));
-  return found ? partText(found, found.body?.data ?? "") : "";
-};
+const textOf = (payload: MimePart): Promise<string> =>
+  readText(payload, async ({ body }) => body?.data ?? "");
 
 describe("the text of a mail", () => {
-  it("is the plain part if there is one, however deep", () => {
-    const alternative = {
-      mimeType: "multipart/alternative",
-      parts: [part("text/html", "<p>rich</p>"), part("text/plain", "plain")],
-    };
-    expect(
-      textOf({
-        mimeType: "multipart/mixed",
-        parts: [alternative, part("application/pdf", "%PDF")],
-      }),
-    ).toBe("plain");
+  const many = (subtype: string, ...parts: MimePart[]): MimePart => ({
+    mimeType: `multipart/${subtype}`,
+    parts,
+  });
+  const attached = part("text/plain", "secret log", "utf-8", { filename: "log.txt" });
+  const disposed = part("text/plain", "also", "utf-8", {
+    headers: [{ name: "Content-Disposition", value: "attachment" }],
+  });
+  const inner = { mimeType: "message/rfc822", parts: [part("text/plain", "forwarded")] };
+  const plain = part("text/plain", "plain");
+  const html = part("text/html", "<p>rich</p>");
+  const pdf = part("application/pdf", "%PDF");
+
+  it.each<[string, MimePart, string]>([
+    ["plain text and HTML", many("mixed", many("alternative", html, plain), pdf), "plain"],
+    ["HTML in several parts", many("alternative", plain, many("mixed", html, pdf, html)), "plain"],
+    ["empty plain text", many("alternative", part("text/plain", ""), html), "rich"],
+    ["blank plain text", many("alternative", part("text/plain", " \r\n"), html), "rich"],
+    ["a list's footer behind HTML", many("mixed", html, plain), "rich\n\nplain"],
+    ["text around a picture", many("mixed", plain, pdf, plain), "plain\n\nplain"],
+    ["an invitation behind text", many("mixed", plain, part("text/calendar", "BEGIN")), "plain"],
+    ["an invitation alone", many("mixed", part("text/calendar", "BEGIN"), pdf), "BEGIN"],
+    ["attachments and an attached mail", many("mixed", attached, disposed, inner), ""],
+    ["an attachment before text", many("mixed", attached, plain), "plain"],
+  ])("is what its reader sees: %s", async (_name, payload, text) => {
+    expect(await textOf(payload)).toBe(text);
   });
 
-  it("is the HTML as text if there is no plain part, or an empty one", () => {
-    const parts = [part("text/plain", ""), part("text/html", "<p>rich</p>")];
-    expect(textOf({ mimeType: "multipart/alternative", parts })).toBe("rich");
-  });
-
-  it("is none of the attachments' and of attached mails'", () => {
-    const attached = part("text/plain", "secret log", "utf-8", { filename: "log.txt" });
-    const disposed = part("text/plain", "also", "utf-8", {
-      headers: [{ name: "Content-Disposition", value: "attachment" }],
-    });
-    const inner = { mimeType: "message/rfc822", parts: [part("text/plain", "forwarded")] };
-    expect(textOf({ mimeType: "multipart/mixed", parts: [attached, disposed, inner] })).toBe("");
-    expect(
-      textOf({ mimeType: "multipart/mixed", parts: [attached, part("text/plain", "mine")] }),
-    ).toBe("mine");
-  });
-
-  it("does not follow nesting without end", () => {
+  it("does not follow nesting without end", async () => {
     let nested: MimePart = part("text/plain", "deep");
     for (let n = 0; n < 5000; n++) nested = { mimeType: "multipart/mixed", parts: [nested] };
-    expect(textOf(nested)).toBe("");
+    expect(await textOf(nested)).toBe("");
   });
 
   it.each<[string, string, Uint8Array | string, string]>([
@@ -89,8 +84,8 @@ describe("the text of a mail", () => {
     ["a charset that nobody knows", "x-unknown", Uint8Array.of(0x93, 0x61, 0x94), "“a”"],
     ["bytes that are no UTF-8 although the header says so", "utf-8", Uint8Array.of(0xe9), "é"],
     ["what quoted-printable would decode once more", "utf-8", "a=3Db =E9", "a=3Db =E9"],
-  ])("is decoded: %s", (_name, charset, bytes, text) => {
-    expect(textOf(part("text/plain", bytes, charset))).toBe(text);
+  ])("is decoded: %s", async (_name, charset, bytes, text) => {
+    expect(await textOf(part("text/plain", bytes, charset))).toBe(text);
   });
 });
 
@@ -115,6 +110,10 @@ describe("HTML as text", () => {
     ["1 < 2 and 3 > 2", "1 < 2 and 3 > 2"],
     ["before <b unclosed", "before <b unclosed"],
     ["<script>never closed", ""],
+    ["<html><head><meta charset=utf-8><body>no end of the head", "no end of the head"],
+    ['<a href="x"">a quote</a> too <b class="y">many</b>', "a quote too many"],
+    ["<pre>\na\n  b <b>c</b>\n\nd</pre>e  f", "a\n  b c\n\nd\n\ne f"],
+    ["@&#8203;ann", "@ann"],
     ["", ""],
   ])("%s", (html, text) => {
     expect(htmlToText(html)).toBe(text);

@@ -114,6 +114,12 @@ done: new mail becomes runs while the gateway runs
     const said = await world.rouse([...SETUP, "--credentials", world.file("service.json")]);
     expect([said.err, said.code]).toEqual(["", 0]);
     expect(said.out).toMatch(/^grant: the service account robot@\S+ acts for ann@example.com\n/);
+    world.google.fail(/POST \/token/, {
+      status: 400,
+      body: { error: "invalid_grant", error_description: "Invalid JWT Signature." },
+    });
+    const wrong = await world.rouse([...SETUP, "--credentials", world.file("service.json")]);
+    expect(wrong.err).toMatch(/does not take the service account's key for ann@example.com: check/);
     world.google.delegation = false;
     const refused = await world.rouse([...SETUP, "--credentials", world.file("service.json")]);
     expect(refused.code).toBe(1);

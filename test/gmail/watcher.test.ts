@@ -543,6 +543,17 @@ describe("the watch", () => {
     expect(world.google.mailbox.watch?.labels).toEqual(["Label_7"]);
   });
 
+  it("is stopped before one for another topic is started", async () => {
+    start();
+    await until(well);
+    const { topics, mailbox } = world.google;
+    const [[name, topic] = ["", { bindings: [], etag: "" }]] = topics;
+    topics.set(`${name}-2`, topic);
+    await restart({ topic: "rouse-gmail-2" });
+    await until(() => mailbox.watch?.topic === `${name}-2` && well());
+    expect(states.filter(({ ok }) => !ok)).toEqual([]);
+  });
+
   it("that cannot be renewed is reported while mail still comes", async () => {
     start({}, { stale: Infinity });
     await until(well);

@@ -7,6 +7,7 @@ import { serve } from "../channels/wire.ts";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
 
 const SECRET = `whsec_${Buffer.from("a secret of thirty-two characters").toString("base64")}`;
+const MESSAGE = { to: "x", text: "{}", thread: "job", idempotencyKey: "dlv_1.0" };
 
 interface Got {
   headers: IncomingHttpHeaders;
@@ -132,6 +133,21 @@ describe("a callback", () => {
     expect(got).toHaveLength(3);
   });
 
+  it.each([
+    ["120", 120_000],
+    [new Date(60_000).toUTCString(), 60_000],
+    ["0", undefined],
+    ["soon", undefined],
+  ])("is tried again after the wait that the address asks for: %s", async (wait, afterMs) => {
+    answer = () => ({ status: 503, headers: { "retry-after": wait } });
+    const sent = await createCallbackChannel({
+      getCallback: () => ({ url: server.url, secret: SECRET }),
+      hosts: () => ["127.0.0.1"],
+      clock: { now: () => 0 },
+    }).send(MESSAGE, new AbortController().signal);
+    expect(sent.status === "retry" && sent.afterMs).toBe(afterMs);
+  });
+
   it("is given up where the address refuses it, and follows no redirect", async () => {
     answer = (n) =>
       n === 1
@@ -228,8 +244,7 @@ describe("the hosts of callbacks", () => {
       hosts: () => [],
       clock: { now: () => 0 },
     });
-    const message = { to: "x", text: "{}", thread: "job", idempotencyKey: "dlv_1.0" };
-    expect(await channel.send(message, new AbortController().signal)).toEqual({
+    expect(await channel.send(MESSAGE, new AbortController().signal)).toEqual({
       status: "failed",
       reason: "its host is not in hooks.callbackHosts",
     });

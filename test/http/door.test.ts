@@ -235,6 +235,15 @@ describe("addresses", () => {
       socket.destroy();
     },
   );
+
+  it.each(["rouse.1", "1.2.3.4.5", "127.0.0.1:99999"])(
+    "the host %j, which no URL can have: rejected requests are answered",
+    async (host) => {
+      const { ask, socket } = await openConnection(world.url);
+      expect(statusOf(await ask(post("/hooks/wake", WAKE, { host })))).toBe(401);
+      socket.destroy();
+    },
+  );
 });
 
 describe("answers", () => {

@@ -24,6 +24,8 @@ beforeAll(async () => {
         mappings: [
           hook("own", { auth: { token: [OWN, OLD] } }),
           hook("basic", { auth: { user: "grafana", password: "a-long-password-0123" } }),
+          hook("latin", { auth: { user: "müller", password: "a-löng-password-0123" } }),
+          hook("plus", { auth: { token: ["own+path/token=0123", "own path token 0123"] } }),
           hook("near", { allowIps: ["10.1.0.0/16", "2001:db8::/32"] }),
           hook("poll", {
             methods: ["POST", "GET"],
@@ -105,6 +107,24 @@ describe("a path with user and password", () => {
   });
 });
 
+describe("a credential with characters that are encoded", () => {
+  it.each<BufferEncoding>(["utf8", "latin1"])("user and password: taken in %s", async (charset) => {
+    const pair = Buffer.from("müller:a-löng-password-0123", charset).toString("base64");
+    const headers = { authorization: `Basic ${pair}` };
+    expect((await world.post("/hooks/latin", { n: 1 }, headers)).status).toBe(202);
+  });
+
+  it.each([
+    "own+path/token=0123",
+    "own%2Bpath%2Ftoken%3D0123",
+    "own+path+token+0123",
+    "own%20path%20token%200123",
+  ])("a token in the query: taken as %s", async (token) => {
+    const path = `/hooks/plus?token=${token}`;
+    expect((await world.post(path, { n: 1 }, { authorization: "" })).status).toBe(202);
+  });
+});
+
 describe("a path for some addresses", () => {
   const from = (address: string) =>
     world.post("/hooks/near", { n: 1 }, { "x-forwarded-for": address });
@@ -117,6 +137,10 @@ describe("a path for some addresses", () => {
     // Entries that a caller writes before the proxy's own are ignored.
     ["10.1.2.3, 203.0.113.9", 403],
     ["203.0.113.9, 10.1.2.3", 202],
+    // With ports, as Azure's gateways write them.
+    ["203.0.113.9:51008, 10.1.2.3:51008", 202],
+    ["[2001:db8::7]:443", 202],
+    ["10.1.2.3, 203.0.113.9:51008", 403],
   ])("from %s answers %i", async (address, status) => {
     const answer = await from(address);
     expect(answer.status).toBe(status);

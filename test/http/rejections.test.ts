@@ -65,6 +65,7 @@ it("rejected requests: each has one line in the log, with reason and address, an
     [415, "unsupported_media_type", "/hooks/agent", { headers: { "content-type": "image/png" } }],
     [401, "invalid_api_key", "/v1/models", { method: "GET", body: null }],
     [404, "not_found", "/channels/imessage/…", {}],
+    [404, "not_found", "//channels/imessage/…", {}],
   ];
   for (const [status, , path, init] of tried)
     expect([path, await send(`${path.replace("…", CANARY)}?token=${CANARY}`, init)]).toEqual([

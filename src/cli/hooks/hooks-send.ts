@@ -3,6 +3,7 @@ import { noSuch, usage } from "../failure.ts";
 import { connectGateway, read } from "../gateway/connect.ts";
 import type { CliIo } from "../io.ts";
 import { readInput } from "../options.ts";
+import { toHookPath } from "../settings.ts";
 import { printable } from "../text.ts";
 
 const SEND_OPTIONS = {
@@ -28,7 +29,7 @@ function madeNoWork(answer: unknown): boolean {
 async function sendHook(
   io: CliIo,
   { payload, sample, event, header, idempotencyKey, wait, ...options }: Given<typeof SEND_OPTIONS>,
-  path: string,
+  written: string,
 ) {
   if (wait !== undefined && !/^\d+$/.test(wait)) throw usage("--wait: write whole seconds");
   if (payload !== undefined && sample !== undefined)
@@ -36,6 +37,7 @@ async function sendHook(
   if (payload === undefined && sample === undefined)
     throw usage("name a body with --payload, or a recorded one with --sample");
   const { hooks } = (await connectGateway(options, io)).api;
+  const path = await toHookPath(written, options, io);
   if (sample === true) return read(hooks.samples.$get({ query: { path } }));
   const headers = {
     ...header,

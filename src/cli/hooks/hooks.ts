@@ -8,6 +8,7 @@ import { send } from "./hooks-send.ts";
 import { hooksTest } from "./hooks-test.ts";
 import { makeChange } from "./landing.ts";
 import { LANDING_OPTIONS } from "../options.ts";
+import { toHookPath } from "../settings.ts";
 import { cell } from "../text.ts";
 import { plural } from "../../core/text.ts";
 
@@ -97,7 +98,8 @@ const list = asking({
     "--accept [number]":
       "list the secrets that requests brought to a path whose secret is `pending`, or keep one of them",
   },
-  async ask(to, { accept }, path) {
+  async ask(to, { accept, ...options }, written) {
+    const path = written && (await toHookPath(written, options, to.io));
     if (accept !== undefined) return acceptSecret(to, path, accept);
     const { api } = to;
     const answer = await read(api.mappings.$get());

@@ -32,11 +32,14 @@ const POLICY =
 
 const file = (name: string): string => readFileSync(new URL(`./${name}`, import.meta.url), "utf8");
 
-/** Headers of every page: no content from other origins, no frame, and no referrer. */
+/**
+ * Headers of every page: no content from other origins, no frame, and no referrer but here. Without one here, browsers would
+ * hide the origin of a form too.
+ */
 export const PAGE_HEADERS = {
   "content-security-policy": POLICY,
   "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer",
+  "referrer-policy": "same-origin",
   "cache-control": "no-store",
 };
 
@@ -84,7 +87,7 @@ export function isSameOrigin(c: Context): boolean {
   const site = c.req.header("sec-fetch-site");
   if (site !== undefined) return site === "same-origin" || site === "none";
   const origin = c.req.header("origin");
-  return origin === undefined || new URL(origin).host === c.req.header("host");
+  return origin === undefined || URL.parse(origin)?.host === c.req.header("host");
 }
 
 const escapeHtml = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");

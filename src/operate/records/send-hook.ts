@@ -155,9 +155,14 @@ export async function sendHook(
     raw: sample ? Buffer.from(sample.body) : body,
   };
   const signed = authenticate(target, request, sample !== undefined, deps);
+  // Text is sent in UTF-8, of which a header has a character for each byte.
+  const encoded = Object.entries(signed.headers).map(([name, value]): [string, string] => [
+    name,
+    Buffer.from(value).toString("latin1"),
+  ]);
   const response = await deps.options.fetch(url + at + new URL(signed.url).search, {
     method: "POST",
-    headers: signed.headers,
+    headers: encoded,
     body: new Uint8Array(signed.raw),
   });
   return {
