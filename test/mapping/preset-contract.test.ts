@@ -120,6 +120,17 @@ it.each([
   ],
   [
     "stripe",
+    "a refund of a charge",
+    {
+      id: "evt_1",
+      type: "charge.refunded",
+      request: { id: "req_1" },
+      data: { object: { id: "ch_1", object: "charge", ...payment } },
+    },
+    { id: "evt_2", type: "refund.created", request: { id: "req_1" }, data: { object: refund } },
+  ],
+  [
+    "stripe",
     "a failed payment",
     {
       id: "evt_1",
@@ -162,10 +173,23 @@ it.each([
   },
 );
 
-it("jira: an update that changes nothing that Jira names is unmatched", async () => {
-  const { set } = await compile({ presets: byHookToken(["jira"]) });
-  const update = { webhookEvent: "jira:issue_updated", issue_event_type_name: "issue_commented" };
-  expect((await set.run(input("jira", { ...update, issue }))).kind).toBe("unmatched");
+it.each([
+  [
+    "jira",
+    "nothing that Jira names",
+    { webhookEvent: "jira:issue_updated", issue_event_type_name: "issue_commented", issue },
+  ],
+  [
+    "stripe",
+    "the bank's reference of a refund",
+    {
+      type: "refund.updated",
+      data: { object: refund, previous_attributes: { destination_details: {} } },
+    },
+  ],
+])("%s: an update that changes %s is unmatched", async (preset, _what, body) => {
+  const { set } = await compile({ presets: byHookToken([preset]) });
+  expect((await set.run(input(preset, body))).kind).toBe("unmatched");
 });
 
 it("healthchecks: the body to copy is JSON whatever the name of the check", async () => {

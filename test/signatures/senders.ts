@@ -29,7 +29,7 @@ const WHSEC = `whsec_${Buffer.from("0123456789abcdef01234567").toString("base64"
 const WHSEC2 = `whsec_${Buffer.from("fedcba9876543210fedcba98").toString("base64")}`;
 const JSON_BODY =
   '{"id":"evt_1","event_id":"Ev1","type":"order.created","data":{"text":"grüße 日本"},"event":{"id":"E1","event_type":"incident.triggered"}}';
-const key = (secret: string): Buffer => Buffer.from(secret.slice("whsec_".length), "base64");
+const key = (secret: string): Buffer => Buffer.from(secret.replace(/^.*whsec_/, ""), "base64");
 
 const standard = (prefix: string) => (given: Signing) => {
   const { id = "msg_2b3c" } = given;
@@ -77,6 +77,13 @@ export const SENDERS: readonly Sender[] = [
   {
     scheme: "standard-webhooks",
     secrets: [WHPK, `whpk_${raw32(otherEd25519.publicKey).toString("base64")}`],
+    sign: standard("webhook"),
+    tolerance: 300,
+  },
+  {
+    scheme: "standard-webhooks",
+    // As Supabase shows it.
+    secrets: [`v1,${WHSEC}`, `v1,${WHSEC2}`],
     sign: standard("webhook"),
     tolerance: 300,
   },

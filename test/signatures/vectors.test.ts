@@ -63,6 +63,24 @@ it("signatures: every scheme names its sender and the page about the sender's be
   expect(missing).toEqual([]);
 });
 
+it.each([
+  ["gitlab", "standard-webhooks", { coversNothing: false, sender: { name: "GitLab" } }],
+  ["standard-webhooks", "svix", { coversNothing: false, sender: { name: "Standard Webhooks" } }],
+])("%s: a request with the headers of %s is verified by them", (scheme, other, facts) => {
+  const sender = SENDERS.find((one) => one.scheme === other) as Sender;
+  const [token, wrong] = sender.secrets;
+  const plain = scheme === "gitlab" ? "a-plain-secret-token-0123" : wrong;
+  const verifier = verifierOf(scheme, [plain, token]);
+  expect(verifier).toMatchObject(facts);
+  const request = requestOf(sender);
+  const duplicate = { by: "id", key: "id:msg_2b3c", minKeepMs: 600_000 };
+  expect(verify(verifier, request)).toMatchObject({ ok: true, secret: 1, duplicate });
+  expect(verifier.precheck(request, (NOW + 200_000) * 1000)).toBe("stale_timestamp");
+  expect(verify(verifier, { ...request, raw: Buffer.from("{}") }).ok).toBe(false);
+  const own = requestOf(SENDERS.find((one) => one.scheme === scheme) as Sender, { secret: plain });
+  expect(verify(verifier, own)).toMatchObject({ ok: true, secret: 0 });
+});
+
 for (const sender of SENDERS) {
   const scheme = JSON.parse(
     readFileSync(join(PRESETS, "schemes", `${sender.scheme}.json`), "utf8"),

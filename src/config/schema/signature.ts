@@ -223,6 +223,12 @@ export const schemeSchema = z.strictObject({
     .describe("How the secret is written."),
   secretPrefix: z.string().optional().describe("Cut off the secret before it is decoded."),
   variants: z.array(variant).optional().describe("Other kinds of secret under the same headers."),
+  also: z
+    .string()
+    .optional()
+    .describe(
+      "Another scheme that checks the requests with its signature header, by the secrets that its `variants` name.",
+    ),
   minSecret: z.int().min(1).default(16).describe("The fewest characters of a secret."),
   signed: z
     .string()

@@ -2,7 +2,7 @@ import type { SchemeAuth } from "../../config/schema/mapping.ts";
 import type { Issue } from "../../core/errors.ts";
 import { compileVerifier, type VerifierOptions } from "./compile.ts";
 import { findSchemeClashes, loadScheme, type SchemeSources } from "./load.ts";
-import type { Verifier, RefusalReason, SignedRequest, Verified } from "./types.ts";
+import type { Verifier, RefusalReason, RequestHead, SignedRequest, Verified } from "./types.ts";
 import type { HandshakeConfig, Scheme, SignatureSource } from "../../config/schema/signature.ts";
 import { signsRequest } from "./duplicate.ts";
 import { answerHandshake, readsBody } from "./handshake.ts";
@@ -192,6 +192,57 @@ function proveScheme(
   return problem ? [{ path: schemeAt, message: problem }] : [];
 }
 
+/** Joins the verifiers of two schemes: the second one checks the requests that have its signature header. */
+function joinVerifiers(first: Verifier, second: Verifier, header: string): Verifier {
+  const isOther = ({ headers }: RequestHead): boolean => headers[header] !== undefined;
+  const join = (kind: "data" | "credentials") => ({
+    headers: [...first.names[kind].headers, ...second.names[kind].headers],
+    query: [...first.names[kind].query, ...second.names[kind].query],
+  });
+  return {
+    ...first,
+    names: { ...first.names, data: join("data"), credentials: join("credentials") },
+    coversNothing: false,
+    // A header of one scheme is unsigned in a request that the other one checks.
+    coveredHeaders: [],
+    precheck: (head, now) => (isOther(head) ? second : first).precheck(head, now),
+    verify(request, now) {
+      if (!isOther(request)) return first.verify(request, now);
+      const verified = second.verify(request, now) as Verified;
+      if (!verified.ok) return verified;
+      const secret = first.secrets.indexOf(second.secrets[verified.secret] ?? "");
+      return { ...verified, secret };
+    },
+  };
+}
+
+/** Adds the other scheme that a scheme names, for the secrets of its kind. */
+function withOther(
+  verifier: Verifier,
+  options: VerifierOptions,
+  schemes: SchemeSources,
+  issues: Issue[],
+): Verifier {
+  const { also, sender } = options.scheme;
+  const loaded = also === undefined ? undefined : loadScheme(schemes, also, options.at);
+  if (!loaded) return verifier;
+  if (!loaded.ok) {
+    issues.push(...loaded.issues);
+    return verifier;
+  }
+  const { scheme } = loaded;
+  const secrets = options.secrets.filter((secret) =>
+    scheme.variants?.some(({ secretPrefix }) => secret.startsWith(secretPrefix)),
+  );
+  // The window for retries is the first scheme's: a copy under other headers is not accepted for longer.
+  const made = compileVerifier({ ...options, scheme: { ...scheme, sender }, secrets });
+  const header = scheme.signature.header?.toLowerCase();
+  // Issues of a secret are those of the first scheme; without a secret of its kind the other one takes no request.
+  return made.ok && header !== undefined
+    ? joinVerifiers(verifier, made.verifier, header)
+    : verifier;
+}
+
 /** Creates the verifiers of all signed paths. `fetchFrom` gets the senders' certificates and keys. */
 export function createVerifiers(
   paths: readonly SignedPath[],
@@ -238,7 +289,7 @@ export function createVerifiers(
         path: `${at}.verifyToken`,
         message: "is required: the sender shows it in its handshake",
       });
-    verifiers.set(path, made.verifier);
+    verifiers.set(path, withOther(made.verifier, options, schemes, issues));
   }
   return { verifiers, issues, files };
 }
