@@ -429,11 +429,13 @@ describe("templates", () => {
     expect(rendered.ok && plainText(rendered.parts)).toBe("3 events, 1: 3.00, 1.0, 3");
   });
 
-  it("finds the end of an expression past quotes and braces", async () => {
-    expect(plainText((await render("{{ '}}' & $string({'a': {'b': 1}}) }}!", {})).parts)).toBe(
-      '}}{"a":{"b":1}}!',
-    );
-  });
+  it.each([
+    ["{{ '}}' & $string({'a': {'b': 1}}) }}!", '}}{"a":{"b":1}}!'],
+    ["{{ $replace(a, /[\"'`]/, '-') & $replace(a, /\\{/, '(') }}!", `-{-"('!`],
+    ["{{ a /* it's }} */ }}!", `"{'!`],
+  ])("finds the end of an expression past what is in it: %s", async (source, expected) =>
+    expect(plainText((await render(source, { a: `"{'` })).parts)).toBe(expected),
+  );
 
   it("encodes colons where the text is a session key", async () => {
     expect(plainText((await render("hook:{{a}}", { a: "x:y%" }, true)).parts)).toBe(
