@@ -378,6 +378,14 @@ describe("regular expressions", () => {
   it.each(["(a)\\1", "(?<=x)y", "(?!x)y", "("])("refuses %s", (source) =>
     expect(compileRegex(source).ok).toBe(false),
   );
+  it.each([
+    ["^\\\\\\\\10\\.", "\\\\10.0.0.5"],
+    ["\\(?=", "f(=x"],
+    ["[(?=]", "="],
+  ])("take %s, which only looks like one that is refused", (source, text) => {
+    const compiled = compileRegex(source);
+    expect(compiled.ok && compiled.regex.test(text)).toBe(true);
+  });
   it("are linear", () => {
     const compiled = compileRegex("^(a+)+$");
     if (!compiled.ok) throw new Error(compiled.message);
