@@ -96,17 +96,13 @@ describe("plain paths", () => {
     expect(await evaluate(source, { a: {} })).toEqual({ ok: true, value: undefined });
   });
 
-  it("may hold dashes, and tell root names from the payload's", async () => {
-    const compiled = compileExpression("headers.x-event");
-    if (!compiled.ok) throw new Error(compiled.message);
-    expect(
-      await compiled.expression.evaluate(
-        scope({ headers: "mine" }, { headers: { "x-event": "push" } }),
-      ),
-    ).toEqual({
-      ok: true,
-      value: "push",
-    });
+  it("may hold dashes, take headers in any case, and tell root names from the payload's", async () => {
+    const given = scope({ headers: "mine" }, { headers: { "x-event": "push" } });
+    for (const source of ["headers.x-event", "headers.X-Event"]) {
+      const compiled = compileExpression(source);
+      if (!compiled.ok) throw new Error(compiled.message);
+      expect(await compiled.expression.evaluate(given)).toEqual({ ok: true, value: "push" });
+    }
     expect(await evaluate("payload.messages[0].subject", { messages: [{ subject: "s" }] })).toEqual(
       { ok: true, value: "s" },
     );
@@ -205,6 +201,8 @@ describe("JSONata", () => {
     ["$random()", "$random is not available"],
     ["a ~> /(?=x)/", "lookahead"],
     ["a[", "is not valid JSONata"],
+    ["headers['x-id'] = 'a'", "write .`x-id`"],
+    ["headers.x-id ?: 'none'", "the dash subtracts"],
   ])("refuses %s when it is compiled", (source, message) => {
     const compiled = compileExpression(source);
     expect(compiled.ok).toBe(false);
