@@ -60,6 +60,11 @@ describe("problems are said all at once, each with its path", () => {
       "no valid JSON Schema",
     ],
     [
+      [{ id: "a", ...base, validate: { pattern: "^(?!x)" } }],
+      "hooks.mappings[0].validate",
+      "no valid JSON Schema: lookahead",
+    ],
+    [
       [{ id: "a", ...base, validate: { $ref: "https://elsewhere.example/x.json" } }],
       "hooks.mappings[0].validate",
       "elsewhere",
