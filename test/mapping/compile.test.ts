@@ -132,6 +132,7 @@ describe("problems are said all at once, each with its path", () => {
       { presets: ["githib", "gmail"] },
       {
         "mappings/a.json": "{",
+        "mappings/.#a.json": "{",
         "mappings/b.json": '{"id":"b","mappings":[{"id":"x","matsch":{}}]}',
         "mappings/d.json":
           '{"id":"d","mappings":[{"id":"x","match":{"path":"p","payload":{"__proto__":"a"}},"messageTemplate":"x"}]}',
