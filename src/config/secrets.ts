@@ -8,7 +8,8 @@ import { hooksKeys } from "./schema/hooks.ts";
 
 /** A value that is one variable and nothing else. */
 export const VARIABLE_REFERENCE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
-const ENV = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
+/** Matches references, and those with a shell's default, `${NAME:-text}`, which would stay in the config as written. */
+const ENV = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(:?[-=?+][^}]*)?\}/g;
 
 function isFileSecret(value: object): value is { file: string } {
   const keys = Object.keys(value);
@@ -49,14 +50,15 @@ export function resolveReferences(
   const variables = new Map<string, string>();
 
   const text = (value: string, path: string): string =>
-    value.replace(ENV, (all, name: string | undefined) => {
+    value.replace(ENV, (all, name: string | undefined, rest: string | undefined) => {
       if (name === undefined) return "${";
-      const found = readVariable(options.env, name);
+      const found = rest === undefined ? readVariable(options.env, name) : undefined;
       if (found !== undefined) return found;
-      issues.push({
-        path,
-        message: `the environment has no variable ${name}; set it, or write $\${ for a literal \${`,
-      });
+      const problem =
+        rest === undefined
+          ? `the environment has no variable ${name}; set it`
+          : `a reference has no default; write \${${name}} and set the variable`;
+      issues.push({ path, message: `${problem}, or write $\${ for a literal \${` });
       return all;
     });
 

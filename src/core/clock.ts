@@ -36,6 +36,12 @@ export const systemClock: Clock = {
     setTimeout(Math.min(ms, 2 ** 31 - 1), undefined, { signal, ref: false }).catch(() => undefined),
 };
 
+/** Returns whether a text begins with a date that no calendar has, such as 31 April: `Date.parse` takes that for 1 May. */
+export function isImpossibleDay(text: string): boolean {
+  const [date, day] = /^\d{4}-\d\d-(\d\d)/.exec(text) ?? [];
+  return date !== undefined && new Date(date).getUTCDate() !== Number(day);
+}
+
 /** Smaller differences come from a clock that is adjusted slowly, or from a process that did not run between two reads. */
 export const STEP_MS = 1000;
 

@@ -35,9 +35,9 @@ function readFolder(folder: string, texts: FileTexts, issues: Issue[]): Mappings
       .map(([file, text]) => [basename(file), text]),
   );
   const written = exists ? readdirSync(folder) : [];
-  // Schemas that `validate` names lie beside the mappings.
+  // Schemas that `validate` names lie beside the mappings, and hidden files of editors.
   const names = [...new Set([...written, ...replaced.keys()])].filter((name) =>
-    /(?<!\.schema)\.json5?$/.test(name),
+    /^[^.].*(?<!\.schema)\.json5?$/.test(name),
   );
   return names.toSorted().flatMap((fileName): MappingsEntry[] => {
     if (replaced.get(fileName) === null) return [];

@@ -14,12 +14,12 @@ import type { MappingSettings } from "./types.ts";
 
 type Kind = "headers" | "query";
 
-/** A header or parameter that an expression names: `headers.x`, headers.`x`, `headers["x"]`, `$lookup(headers, "x")`. */
+/** A header or parameter that an expression names: `headers.x`, headers.`x`, `headers."x"`, `$lookup(headers, "x")`. */
 const IN_TEXT: Record<Kind, RegExp> = { headers: naming("headers"), query: naming("query") };
 
 function naming(kind: Kind): RegExp {
   return new RegExp(
-    `\\b${kind}(?:\\s*\\.\\s*(?:\`([^\`]+)\`|"([^"]+)"|([\\w-]+))|\\s*[[,]\\s*(?:"([^"]+)"|'([^']+)'))`,
+    `\\b${kind}(?:\\s*\\.\\s*(?:\`([^\`]+)\`|"([^"]+)"|([\\w-]+))|\\s*,\\s*(?:"([^"]+)"|'([^']+)'))`,
     "g",
   );
 }

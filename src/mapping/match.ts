@@ -103,6 +103,14 @@ function compileFieldGroup(
   return createGroup(group, parts);
 }
 
+/** Returns whether a condition has an operand that no text equals: a number, `true` or `false`. */
+const namesNoText = (condition: unknown): boolean =>
+  typeof condition === "object" && condition !== null
+    ? Object.entries(condition).some(
+        ([name, operand]) => name !== "$exists" && namesNoText(operand),
+      )
+    : typeof condition === "number" || typeof condition === "boolean";
+
 /** Compiles conditions on headers or parameters. These are flat: a name is looked up as it is. */
 function compileFlat(
   conditions: FieldConditions,
@@ -117,6 +125,8 @@ function compileFlat(
       among: (scope) => Object.keys(scope[kind]),
     };
     const at = `.${kind}.${name}`;
+    if (namesNoText(condition))
+      issues.push({ path: `match${at}`, message: 'is text: write "1" or "true", in quotes' });
     return [
       at,
       createFieldCheck(field, compileCondition(condition as Condition, `match${at}`, issues)),

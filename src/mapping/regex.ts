@@ -48,12 +48,14 @@ export function compileRegex(
   const { RE2JS } = load();
   const bits = toFlags(flags, RE2JS);
   if (bits === undefined) return { ok: false, message: "use no other flags than i, m, s, g and u" };
-  if (/\(\?(?:[=!]|<[=!])/.test(source))
+  // Without what is escaped, as the `\\` of `\\10`, and without classes.
+  const syntax = source.replace(/\\[^1-9k]|\[(?:\\[^]|[^\]\\])*\]/g, "");
+  if (/\(\?(?:[=!]|<[=!])/.test(syntax))
     return {
       ok: false,
       message: "lookahead and lookbehind are not supported: their time has no bound",
     };
-  if (/\\(?:[1-9]|k<)/.test(source))
+  if (/\\(?:[1-9]|k<)/.test(syntax))
     return { ok: false, message: "backreferences are not supported: their time has no bound" };
   let pattern: re2.RE2JS;
   try {

@@ -265,6 +265,8 @@ export function readForCondition(path: Path, value: unknown): unknown {
 export function readScope(path: Path, scope: TemplateContext): unknown {
   let at = lookupRoot(scope, path[0] as string);
   let i = 1;
+  if (at === scope.headers && typeof path[1] === "string")
+    return readFrom(at, path.with(1, path[1].toLowerCase()), i);
   for (; typeof path[i] === "number"; i++) at = byPosition(at, path[i] as number);
   return readFrom(at, path, i);
 }

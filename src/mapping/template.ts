@@ -46,45 +46,34 @@ export interface TemplateOptions extends ExpressionOptions {
   encodeColon?: boolean;
 }
 
-/**
- * Finds the end of the expression that begins at `start`: at `}}` outside of quotes and braces; -1 if there is none.
- */
-function expressionEnd(source: string, start: number): number {
-  let depth = 0;
-  let quote = "";
-  for (let i = start; i < source.length; i++) {
-    const sign = source[i] as string;
-    if (quote !== "") {
-      if (sign === "\\" && quote !== "`") i++;
-      else if (sign === quote) quote = "";
-    } else if (sign === '"' || sign === "'" || sign === "`") quote = sign;
-    else if (sign === "{") depth++;
-    else if (sign === "}") {
-      if (depth === 0 && source[i + 1] === "}") return i;
-      depth = Math.max(0, depth - 1);
-    }
-  }
-  return -1;
-}
-
 /** Matches what a value may not bring into a session key: the separator, control characters, and the sign of their codes. */
 // oxlint-disable-next-line no-control-regex -- control characters are what is encoded
 const ENCODED = /[%:\u0000-\u001f\u007f]/g;
 const encode = (text: string): string => text.toWellFormed().replace(ENCODED, encodeURIComponent);
 
-/** Compiles the expression between two places of a text. */
+/** Codes of JSONata: the expression ends within a text, a name, a comment or brackets. */
+const IS_UNFINISHED = /\(S0(?:101|105|106|203|207)\)$/;
+
+/** Compiles the expression that begins at `start`. It ends at the first `}}` that is not a part of it, at `end`. */
 function compileInside(
   source: string,
   start: number,
-  end: number,
   options: TemplateOptions,
-): ReturnType<typeof compileExpression> {
-  const written = source.slice(start, end);
-  const expression = written.trim();
-  const compiled = compileExpression(expression, options);
-  if (compiled.ok) return compiled;
-  const offset = start + written.length - written.trimStart().length + (compiled.offset ?? 0);
-  return { ...compiled, offset, message: `{{ ${expression.slice(0, 80)} }}: ${compiled.message}` };
+):
+  | { ok: true; expression: Expression; end: number }
+  | { ok: false; message: string; detail?: string; offset: number } {
+  for (let end = source.indexOf("}}", start); end >= 0; end = source.indexOf("}}", end + 1)) {
+    const written = source.slice(start, end);
+    const expression = written.trim();
+    const compiled = compileExpression(expression, options);
+    if (compiled.ok) return { ...compiled, end };
+    if (IS_UNFINISHED.test(compiled.message) && source.includes("}}", end + 1)) continue;
+    const offset = start + written.length - written.trimStart().length + (compiled.offset ?? 0);
+    const message = `{{ ${expression.slice(0, 80)} }}: ${compiled.message}`;
+    return { ...compiled, offset, message };
+  }
+  const offset = start - 2;
+  return { ok: false, message: `the {{ at character ${offset + 1} has no }}`, offset };
 }
 
 /**
@@ -116,14 +105,11 @@ export function compileTemplate(
   for (;;) {
     const open = source.indexOf("{{", at);
     if (open < 0) break;
-    const end = expressionEnd(source, open + 2);
-    if (end < 0)
-      return { ok: false, message: `the {{ at character ${open + 1} has no }}`, offset: open };
-    if (open > at) pieces.push(source.slice(at, open));
-    const compiled = compileInside(source, open + 2, end, options);
+    const compiled = compileInside(source, open + 2, options);
     if (!compiled.ok) return compiled;
+    if (open > at) pieces.push(source.slice(at, open));
     pieces.push(compiled.expression);
-    at = end + 2;
+    at = compiled.end + 2;
   }
   if (at < source.length) pieces.push(source.slice(at));
   const expressions = pieces.filter((piece) => typeof piece !== "string").length;

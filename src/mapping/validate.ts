@@ -45,6 +45,7 @@ function dotted(pointer: string): string {
 
 const MAX_ISSUES = 50;
 const MAX_NAME = 80;
+const MAX_REASON = 200;
 
 /** Describes an error, at the field that is missing or too many if it is about one. */
 function toIssue({
@@ -81,13 +82,13 @@ export function compileValidator(
       },
     };
   } catch (error) {
-    const missing = (error as { missingRef?: unknown }).missingRef;
+    const { missingRef, message } = error as Error & { missingRef?: unknown };
     return {
       ok: false,
       message:
-        typeof missing === "string"
+        typeof missingRef === "string"
           ? "refers to a schema elsewhere; put it into `$defs`"
-          : "is no valid JSON Schema",
+          : `is no valid JSON Schema: ${message.slice(0, MAX_REASON)}`,
     };
   }
 }

@@ -1,4 +1,5 @@
 import { Cron, type CronOptions } from "croner";
+import { isImpossibleDay } from "../core/clock.ts";
 
 /** When a schedule fires. `timezone` is an IANA name. */
 export type Trigger =
@@ -154,7 +155,8 @@ function parseLocal(at: string, timezone: string): number | undefined {
 
 function parseAt(at: string, timezone: string): ParsedTrigger {
   const time = ZONED.test(at) ? Date.parse(at) : parseLocal(at, timezone);
-  if (time === undefined || Number.isNaN(time)) return { ok: false, field: "at", message: AT };
+  if (time === undefined || Number.isNaN(time) || isImpossibleDay(at))
+    return { ok: false, field: "at", message: AT };
   return toTimes((after) => (time > after ? time : undefined));
 }
 

@@ -139,11 +139,12 @@ describe("what it says", () => {
     expect(
       await issuesOf({
         hooks: { enabled: true, token: "${NOT_THERE}" },
-        gateway: { token: { file: "gone" } },
+        gateway: { token: { file: "gone" }, host: "${HOST:-127.0.0.1}" },
       }),
     ).toEqual(
       expect.arrayContaining([
         { path: "hooks.token", message: expect.stringContaining("NOT_THERE") },
+        { path: "gateway.host", message: expect.stringContaining("no default; write ${HOST}") },
         { path: "gateway.token", message: expect.stringMatching(/^there is no file \S+\/gone;/) },
       ]),
     );

@@ -9,7 +9,7 @@ const DUMP = '$string(headers) & " " & $string(query)';
 const MODULE =
   "export default ({ headers, query }) => ({ message: JSON.stringify([headers, query]) });";
 const named =
-  "{{headers.x-plain}} {{ headers.`x-quoted` }} {{ $lookup(headers, 'X-Looked-Up') & query[\"page\"] }}";
+  "Names: {{headers.x-plain}} {{ headers.`x-quoted` }} {{ $lookup(headers, 'X-Looked-Up') & query.\"page\" }}";
 const SECRET = "a-secret-of-the-sender-0123";
 const hook = (id: string, more: object) => ({
   id,

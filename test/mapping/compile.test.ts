@@ -60,6 +60,11 @@ describe("problems are said all at once, each with its path", () => {
       "no valid JSON Schema",
     ],
     [
+      [{ id: "a", ...base, validate: { pattern: "^(?!x)" } }],
+      "hooks.mappings[0].validate",
+      "no valid JSON Schema: lookahead",
+    ],
+    [
       [{ id: "a", ...base, validate: { $ref: "https://elsewhere.example/x.json" } }],
       "hooks.mappings[0].validate",
       "elsewhere",
@@ -127,6 +132,7 @@ describe("problems are said all at once, each with its path", () => {
       { presets: ["githib", "gmail"] },
       {
         "mappings/a.json": "{",
+        "mappings/.#a.json": "{",
         "mappings/b.json": '{"id":"b","mappings":[{"id":"x","matsch":{}}]}',
         "mappings/d.json":
           '{"id":"d","mappings":[{"id":"x","match":{"path":"p","payload":{"__proto__":"a"}},"messageTemplate":"x"}]}',

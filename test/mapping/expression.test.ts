@@ -100,17 +100,13 @@ describe("plain paths", () => {
     expect(await evaluate(source, { a: {} })).toEqual({ ok: true, value: undefined });
   });
 
-  it("may hold dashes, and tell root names from the payload's", async () => {
-    const compiled = compileExpression("headers.x-event");
-    if (!compiled.ok) throw new Error(compiled.message);
-    expect(
-      await compiled.expression.evaluate(
-        scope({ headers: "mine" }, { headers: { "x-event": "push" } }),
-      ),
-    ).toEqual({
-      ok: true,
-      value: "push",
-    });
+  it("may hold dashes, take headers in any case, and tell root names from the payload's", async () => {
+    const given = scope({ headers: "mine" }, { headers: { "x-event": "push" } });
+    for (const source of ["headers.x-event", "headers.X-Event"]) {
+      const compiled = compileExpression(source);
+      if (!compiled.ok) throw new Error(compiled.message);
+      expect(await compiled.expression.evaluate(given)).toEqual({ ok: true, value: "push" });
+    }
     expect(await evaluate("payload.messages[0].subject", { messages: [{ subject: "s" }] })).toEqual(
       { ok: true, value: "s" },
     );
@@ -209,6 +205,8 @@ describe("JSONata", () => {
     ["$random()", "$random is not available"],
     ["a ~> /(?=x)/", "lookahead"],
     ["a[", "is not valid JSONata"],
+    ["headers['x-id'] = 'a'", "write .`x-id`"],
+    ["headers.x-id ?: 'none'", "the dash subtracts"],
   ])("refuses %s when it is compiled", (source, message) => {
     const compiled = compileExpression(source);
     expect(compiled.ok).toBe(false);
@@ -382,6 +380,14 @@ describe("regular expressions", () => {
   it.each(["(a)\\1", "(?<=x)y", "(?!x)y", "("])("refuses %s", (source) =>
     expect(compileRegex(source).ok).toBe(false),
   );
+  it.each([
+    ["^\\\\\\\\10\\.", "\\\\10.0.0.5"],
+    ["\\(?=", "f(=x"],
+    ["[(?=]", "="],
+  ])("take %s, which only looks like one that is refused", (source, text) => {
+    const compiled = compileRegex(source);
+    expect(compiled.ok && compiled.regex.test(text)).toBe(true);
+  });
   it("are linear", () => {
     const compiled = compileRegex("^(a+)+$");
     if (!compiled.ok) throw new Error(compiled.message);
@@ -433,11 +439,13 @@ describe("templates", () => {
     expect(rendered.ok && plainText(rendered.parts)).toBe("3 events, 1: 3.00, 1.0, 3");
   });
 
-  it("finds the end of an expression past quotes and braces", async () => {
-    expect(plainText((await render("{{ '}}' & $string({'a': {'b': 1}}) }}!", {})).parts)).toBe(
-      '}}{"a":{"b":1}}!',
-    );
-  });
+  it.each([
+    ["{{ '}}' & $string({'a': {'b': 1}}) }}!", '}}{"a":{"b":1}}!'],
+    ["{{ $replace(a, /[\"'`]/, '-') & $replace(a, /\\{/, '(') }}!", `-{-"('!`],
+    ["{{ a /* it's }} */ }}!", `"{'!`],
+  ])("finds the end of an expression past what is in it: %s", async (source, expected) =>
+    expect(plainText((await render(source, { a: `"{'` })).parts)).toBe(expected),
+  );
 
   it("encodes colons where the text is a session key", async () => {
     expect(plainText((await render("hook:{{a}}", { a: "x:y%" }, true)).parts)).toBe(

@@ -127,6 +127,8 @@ describe("problems are said when the config is loaded", () => {
     [{ payload: { a: { b: 1 } } }, "match.payload.a.b", "one path"],
     [{ payload: { a: {} } }, "match.payload.a", "at least one operator"],
     [{ payload: { a: { $in: "x" } } }, "match.payload.a.$in", "list"],
+    [{ query: { page: { $in: ["a", 1] } } }, "match.query.page", "in quotes"],
+    [{ headers: { "x-retry": { $not: true } } }, "match.headers.x-retry", "in quotes"],
     [{ when: "$nope()" }, "match.when", "no function"],
   ])("%j", (match, path, message) => {
     const [issue] = issuesOf(match);

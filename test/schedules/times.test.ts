@@ -123,6 +123,7 @@ describe("what is no time", () => {
     [{ cron: "x 0 * * *", timezone: "UTC" }, "cron", "illegal characters"],
     [{ cron: "0 8 * * *", timezone: "Mars/Olympus" }, "timezone", "is no time zone"],
     [{ at: "2026-04-31T08:00", timezone: "UTC" }, "at", "must be a time such as"],
+    [{ at: "2026-02-30T08:00:00Z", timezone: "UTC" }, "at", "must be a time such as"],
     [{ at: "tomorrow", timezone: "UTC" }, "at", "must be a time such as"],
   ] as const)("%j is refused with its field and the reason", (trigger, field, message) => {
     expect(parseTrigger(trigger)).toEqual({

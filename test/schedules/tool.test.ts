@@ -58,18 +58,22 @@ describe("the tool `schedule`", () => {
     expect(await schedules()).toEqual([]);
   });
 
-  it("makes nothing of what was denied, nor of a time that is none", async () => {
+  it("makes nothing of what was denied, nor of a time that is none or is over", async () => {
     world = await start();
     const denied = await propose("Remind me.");
     await world.rouse("approvals", "decide", denied.code, "deny");
     await world.runEnded(denied.runId);
-    world.model.handler = transferOnce({ ...PROPOSAL, cron: "0 8 * *" }, "schedule");
-    const runId = await world.orderRun({ message: "Again." });
-    const [asked] = await world.open();
-    await world.rouse("approvals", "decide", asked?.code ?? "", "approve");
-    expect((await world.runEnded(runId)).reply).toContain(
-      "There is no schedule: cron must have five fields",
-    );
+    for (const [times, problem] of [
+      [{ cron: "0 8 * *" }, "cron must have five fields"],
+      [{ at: "2020-01-31T08:00" }, "at is over"],
+    ] as const) {
+      const { prompt } = PROPOSAL;
+      world.model.handler = transferOnce({ ...times, prompt }, "schedule");
+      const runId = await world.orderRun({ message: "Again." });
+      const [asked] = await world.open();
+      await world.rouse("approvals", "decide", asked?.code ?? "", "approve");
+      expect((await world.runEnded(runId)).reply).toContain(`There is no schedule: ${problem}`);
+    }
     expect(await schedules()).toEqual([]);
   });
 

@@ -5,6 +5,7 @@ import {
   parseJson,
   writeJson,
 } from "../../core/json.ts";
+import { isImpossibleDay } from "../../core/clock.ts";
 import { toWellFormed } from "../../core/text.ts";
 import { isEmptyValue, ownMember, renderValue } from "../template-context.ts";
 import {
@@ -282,6 +283,21 @@ const string = (own: Implementation): Implementation =>
       : own.call(this, value, pretty, ...rest);
   };
 
+const ZONE = /^(?:([+-]?)(\d\d?)(?::?(\d\d))?|Z|UTC)$/;
+
+/** `$fromMillis`, given JSONata's own, which adds five minutes for `+05:30`, and writes `NaN` for the name of a zone. */
+const inZone = (own: Implementation): Implementation =>
+  function formatTime(millis, format, zone) {
+    if (typeof zone !== "string") return own.call(this, millis, format, zone);
+    const [found, sign, hours = 0, minutes = 0] = ZONE.exec(zone) ?? [];
+    if (found === undefined)
+      throw new GuardError('uses a time zone that is no offset such as "+0200"');
+    const offset = Number(hours) * 100 + Number(minutes);
+    // JSONata rounds the hours down, also those below zero.
+    const below = Number(minutes) > 0 ? 100 - offset : -offset;
+    return own.call(this, millis, format, String(sign === "-" ? below : offset));
+  };
+
 /** Functions that are not left to JSONata's own implementation alone, which each is given. */
 const INSTEAD: Record<string, (own: Implementation, fromMillis: Implementation) => Implementation> =
   {
@@ -305,16 +321,19 @@ const INSTEAD: Record<string, (own: Implementation, fromMillis: Implementation) 
       function millis() {
         return this.environment.lookup(EVENT_TIME);
       },
+    fromMillis: (_own, fromMillis) => fromMillis,
     now: (_own, fromMillis) =>
       function now(...args) {
         return fromMillis.call(this, this.environment.lookup(EVENT_TIME), ...args);
       },
     toMillis: (own) =>
-      function toMillis(...args) {
+      function toMillis(text, format) {
         this.environment.timestamp = new Date(this.environment.lookup(EVENT_TIME) as number);
-        const millis = own.apply(this, args);
-        // A time that no calendar has, such as one in month 19.
-        return Number.isNaN(millis) ? undefined : millis;
+        const isIso = typeof text === "string" && format === undefined;
+        // Without a zone the time is UTC, as it is with a picture, and not the one of this machine.
+        const isLocal = isIso && /T[\d:.]+$/.test(text);
+        const millis = own.call(this, isLocal ? `${text}Z` : text, format);
+        return Number.isNaN(millis) || (isIso && isImpossibleDay(text)) ? undefined : millis;
       },
   };
 
@@ -390,7 +409,7 @@ let functions: ReadonlyMap<string, Definition> | undefined;
 export function getFunctions(library: typeof jsonata): ReadonlyMap<string, unknown> {
   if (functions) return functions;
   const found = readFunctions(library);
-  const fromMillis = (found.get("fromMillis") as Definition).implementation;
+  const fromMillis = inZone((found.get("fromMillis") as Definition).implementation);
   const bind = (name: string): Definition =>
     bounded(name, found.get(name) as Definition, fromMillis);
   functions = new Map([

@@ -146,6 +146,18 @@ function keepSpellings(node: Node, applied: Set<unknown>): void {
   }
 }
 
+/** Finds a name that JSONata does not read as one: `headers["x-id"]` is all headers, and `headers.x-id` a difference. */
+function findMisreading(node: Node, source: string): Findings["problem"] {
+  const { expr, lhs } = node as { expr?: Node; lhs?: { steps?: Node[] } };
+  if (node.type === "filter" && expr?.type === "string")
+    return { message: `a text in [ ] is no name; write .\`${String(expr.value)}\` for the field` };
+  const root = node.type === "binary" && node.value === "-" ? lhs?.steps?.[0]?.value : undefined;
+  const end = Number(node["position"]) + 1;
+  if ((root !== "headers" && root !== "query") || !/\w-[A-Z_]/i.test(source.slice(end - 3, end)))
+    return undefined;
+  return { message: `the dash subtracts; write a name with dashes as in ${root}.\`x-id\`` };
+}
+
 /** Looks over an expression when it is compiled: what would fail or harm only when it runs is said now. */
 function lookOver(ast: unknown, source: string): Findings {
   // The transform operator copies with `$clone`.
@@ -168,6 +180,7 @@ function lookOver(ast: unknown, source: string): Findings {
       return;
     }
     const node = value as Node;
+    problem ??= findMisreading(node, source);
     if (node.type === "number") keepDigits(node, source);
     keepSpellings(node, applied);
     for (const name of getBoundNames(node)) bound.add(name);

@@ -23,7 +23,7 @@ interface ScheduleContext extends PartContext {
 
 /** Creates the parts that schedules need, and starts none of them. */
 export function openSchedules(context: ScheduleContext): ScheduleParts {
-  const { store, snapshot } = context;
+  const { store, clock, snapshot } = context;
   const heartbeat = new Heartbeat({
     ...context,
     agentIds: () => snapshot().agents.list.map(({ id }) => id),
@@ -41,6 +41,6 @@ export function openSchedules(context: ScheduleContext): ScheduleParts {
     heartbeat,
     scheduler,
     schedules: createSchedules({ ...context, heartbeat, approved, pauses }),
-    scheduleTool: createScheduleTool({ store, approved }),
+    scheduleTool: createScheduleTool({ store, approved, clock }),
   };
 }

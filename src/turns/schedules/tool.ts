@@ -1,11 +1,13 @@
 import { z } from "zod";
 import { duration } from "../../config/schema/common.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { TurnExtension } from "../../agent/types.ts";
 import { findApprovedCall } from "../../people/rules.ts";
 import { findScheduleIssues, toTrigger } from "../../config/schedule-checks.ts";
 import { OWN_SOURCE, SCHEDULE_TOOL } from "../../vocabulary/tool-names.ts";
 import type { Tool } from "../../contract/kinds.ts";
 import type { AskedSchedule, Reads } from "../../store/types.ts";
+import { parseTrigger } from "../../vocabulary/schedule-times.ts";
 import type { ApprovedSchedules } from "./proposals.ts";
 
 const INPUT = z.strictObject({
@@ -39,6 +41,7 @@ const DESCRIPTION =
 export interface ScheduleToolDeps {
   store: Reads;
   approved: Pick<ApprovedSchedules, "add">;
+  clock: Pick<Clock, "now">;
 }
 
 /** Finds the conversation in which a run was asked for a schedule; undefined for the owner's main session. */
@@ -57,7 +60,7 @@ async function findAsked(runId: string, store: Reads): Promise<AskedSchedule | u
  * Creates the tool by which an agent proposes a schedule. Every call of it waits for a person, whatever rules there are. A prompt
  * that the agent wrote with text from outside in view counts as text from outside.
  */
-export function createScheduleTool({ store, approved }: ScheduleToolDeps): TurnExtension {
+export function createScheduleTool({ store, approved, clock }: ScheduleToolDeps): TurnExtension {
   const tool: Tool<typeof INPUT> = {
     name: SCHEDULE_TOOL,
     description: DESCRIPTION,
@@ -69,6 +72,10 @@ export function createScheduleTool({ store, approved }: ScheduleToolDeps): TurnE
       const [issue] = findScheduleIssues({ ...times, prompt, catchUp: "once", jitter: 0 });
       if (issue)
         return `There is no schedule: ${[issue.path, issue.message].filter(Boolean).join(" ")}.`;
+      const [now, parsed] = [clock.now(), parseTrigger(toTrigger(times))];
+      // The model has another date in mind, or the approver took longer.
+      if (parsed.ok && parsed.times.next(now) === undefined)
+        return `There is no schedule: at is over, as it is ${new Date(now).toISOString()} now.`;
       const approval = await findApprovedCall(runId, callId, store);
       if (!approval) return "There is no schedule: no person has approved it.";
       const outside = approval.reason === "untrusted";
