@@ -97,6 +97,18 @@ it.each([
   expect(lines).toContain("Kühl und lange her.");
 });
 
+it("a mail that does not say its character set is read, with an attachment that has no name", async () => {
+  const mail = `From: a@b.example\r\nSubject: Gr\u00fc\u00dfe aus dem Hafen\r\nContent-Type: multipart/mixed; boundary=B\r\n\r\n--B\r\n\r\nDie Stra\u00dfe ist f\u00fcr alle gesperrt.\r\n--B\r\nContent-Type: text/csv\r\nContent-Disposition: attachment\r\n\r\nKelp\r\n--B--\r\n`;
+  const { lines } = await readPassages("a.eml", Buffer.from(mail, "latin1"));
+  expect(lines).toEqual([
+    "Grüße aus dem Hafen",
+    "From: <a@b.example>",
+    "Die Straße ist für alle gesperrt.",
+    "Attached: file-1",
+    "Kelp",
+  ]);
+});
+
 it("an Outlook mail is read with its attachments", async () => {
   const file = msg({
     subject: "Berths – 港口",

@@ -18,7 +18,7 @@ interface Address {
 }
 
 const person = ({ name, address }: Address): string =>
-  [name, address === undefined ? "" : `<${address}>`].filter(Boolean).join(" ");
+  [name, address && `<${address}>`].filter(Boolean).join(" ");
 
 const MAX_DEPTH = 3;
 const MAX_ATTACHED = 50;
@@ -30,19 +30,20 @@ interface Attachment {
   content: ArrayBuffer | Uint8Array | string;
 }
 
-/** The bytes of an attachment; undefined for pictures that stand in the mail's text, and for what has no name. */
+/** The bytes of an attachment; undefined for pictures that stand in the mail's text, and for parts of its format, which have no name. */
 function toDocument(
   { filename, mimeType, disposition, content }: Attachment,
   index: number,
 ): AttachedDocument | undefined {
   const isMail = mimeType === "message/rfc822";
-  if (!isMail && (!filename || (disposition === "inline" && mimeType.startsWith("image/"))))
-    return undefined;
+  const isPicture = disposition === "inline" && mimeType.startsWith("image/");
+  if (!isMail && disposition !== "attachment" && (!filename || isPicture)) return undefined;
   const bytes =
     typeof content === "string"
       ? Buffer.from(content)
       : Buffer.from(content instanceof Uint8Array ? content : new Uint8Array(content));
-  return { bytes, filename: filename ?? `mail-${index + 1}.eml` };
+  const unnamed = isMail ? `mail-${index + 1}.eml` : `file-${index + 1}`;
+  return { bytes, filename: filename ?? unnamed };
 }
 
 /** The text of what is attached, each under its name; what cannot be read is only named, with the reason. */
@@ -117,7 +118,17 @@ async function readMail(mail: Mail, source: ExtractSource): ReturnType<ExtractFo
 /** A mail as it is sent over the internet (RFC 5322). */
 export const extractEml: ExtractFormat = async (source) => {
   const { default: PostalMime } = await optional("postal-mime", () => import("postal-mime"));
-  return readMail(await PostalMime.parse(source.bytes), source);
+  const mail = await PostalMime.parse(source.bytes);
+  const lost = (["subject", "text", "html"] as const).filter((field) =>
+    mail[field]?.includes("\ufffd"),
+  );
+  if (lost.length > 0) {
+    // Old mails say nothing of their character set.
+    const guessed = await decodeDocument(source.bytes).catch(() => source.bytes);
+    const read = await PostalMime.parse(guessed);
+    for (const field of lost) mail[field] = read[field];
+  }
+  return readMail(mail, source);
 };
 
 /** A mailbox: each mail is a section. */
