@@ -100,6 +100,21 @@ describe("a PDF", () => {
     ]);
   });
 
+  it("keeps the mark of a note apart from the word before, and that of a unit with it", async () => {
+    const file = pdf([
+      page(
+        [50, 700, "The harbour"],
+        [105, 704, "1", 6],
+        [110, 700, " has 5 km"],
+        [150, 704, "2", 6],
+        [155, 700, " of water."],
+      ),
+    ]);
+    expect((await readPassages("notes.pdf", file)).lines).toEqual([
+      "The harbour 1 has 5 km2 of water.",
+    ]);
+  });
+
   it("keeps what ends on a page apart from what begins on the next", async () => {
     const file = pdf([
       page([50, 700, "Prices of the year"], [50, 688, "Matcha"]),

@@ -36,6 +36,13 @@ const FULL_RATIO = 0.85;
 /** So many lines at the top, and at the bottom, may be a header or a footer. */
 const MARGIN_LINES = 3;
 
+/** Returns whether an item is the raised number of a note: no part of the word before, as that of a unit (m2) is. */
+const isNoteMark = ({ str, height, transform }: Item, before: Line): boolean =>
+  /^\d{1,3}$/.test(str) &&
+  height < before.height * NOTE_RATIO &&
+  (transform[5] ?? 0) > before.y &&
+  /\p{L}{4}\p{P}*$/u.test(before.text);
+
 function toLines(items: readonly Item[], page: number): Line[] {
   const lines: Line[] = [];
   let current: Line | undefined;
@@ -43,6 +50,7 @@ function toLines(items: readonly Item[], page: number): Line[] {
     const y = item.transform[5] ?? 0;
     if (item.str !== "") {
       current ??= { text: "", page, height: 0, width: 0, y, usual: 0 };
+      if (isNoteMark(item, current)) current.text += " ";
       current.text += item.str;
       current.width += item.width;
       if (item.str.trim() !== "") current.height = Math.max(current.height, item.height);
@@ -73,7 +81,7 @@ const STARTS_UNSPACED = /^[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}，。、；�
 /** Joins two lines of one paragraph: a word divided at the line's end becomes one again, Chinese and Japanese take no space. */
 function join2(before: string, line: string): string {
   if (before === "") return line;
-  if (/\p{L}-$/u.test(before) && /^\p{Ll}/u.test(line)) return before.slice(0, -1) + line;
+  if (/\p{L}[-\u2010]$/u.test(before) && /^\p{Ll}/u.test(line)) return before.slice(0, -1) + line;
   return UNSPACED.test(before) && STARTS_UNSPACED.test(line) ? before + line : `${before} ${line}`;
 }
 
