@@ -109,6 +109,18 @@ it("a mail that does not say its character set is read, with an attachment that 
   ]);
 });
 
+it("a mail whose text is only a hint to look at its page is read by the page", async () => {
+  const part = (type: string, text: string): string =>
+    `--B\r\nContent-Type: ${type}\r\n\r\n${text}\r\n`;
+  const page =
+    "<h1>Harbour news</h1><p>The crane is repaired until May, and the north gate is closed.</p>";
+  const mail = `From: a@b.example\r\nContent-Type: multipart/alternative; boundary=B\r\n\r\n${part("text/plain", "View this mail in a browser.")}${part("text/html", page)}--B--\r\n`;
+  expect((await readPassages("a.eml", mail)).lines.slice(1)).toEqual([
+    "Harbour news",
+    "The crane is repaired until May, and the north gate is closed.",
+  ]);
+});
+
 it("an Outlook mail is read with its attachments", async () => {
   const file = msg({
     subject: "Berths – 港口",

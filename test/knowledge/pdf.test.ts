@@ -100,6 +100,17 @@ describe("a PDF", () => {
     ]);
   });
 
+  it.each([
+    ["Microsoft Word - handbook.doc", "handbook.doc"],
+    ["Untitled-1", null],
+    ["Rules", "Rules"],
+  ])("with the title %s has the title %s", async (written, title) => {
+    const file = Buffer.from(pdf([page([50, 700, "Boats wait."])])).toString("latin1");
+    const info = `/Root 1 0 R /Info << /Title (${written}) >>`;
+    const named = Buffer.from(file.replace("/Root 1 0 R", info), "latin1");
+    expect((await readPassages("title.pdf", named)).title).toBe(title);
+  });
+
   it("keeps the mark of a note apart from the word before, and that of a unit with it", async () => {
     const file = pdf([
       page(

@@ -111,6 +111,12 @@ it.each<[what: string, filename: string, content: string | Uint8Array, lines: st
     ["one", "two", "The London office 1 of m2", "東京"],
   ],
   [
+    "a page that is named as a workbook",
+    "report.xls",
+    "<table border=1><tr><th>Name<th>Price<tr><td>Kelp<td>3</table>",
+    ["Name | Price", "Kelp | 3"],
+  ],
+  [
     "a page in a link and a font",
     "a.html",
     "<body><font><a id=top><h1>Fees</h1><p>Of the year</p><table><tr><td>Kelp<td>3</table></a></font>",

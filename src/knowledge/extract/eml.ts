@@ -93,6 +93,10 @@ interface Mail {
   attachments: readonly Attachment[];
 }
 
+const MAX_HINT = 300;
+const countLetters = (blocks: readonly TextBlock[]): number =>
+  blocks.reduce((sum, { text }) => sum + text.length, 0);
+
 /** The blocks of a mail: its head in words, its text, and what is attached. */
 async function readMail(mail: Mail, source: ExtractSource): ReturnType<ExtractFormat> {
   const { subject, from, to = [], cc = [], date, text, html, attachments } = mail;
@@ -106,11 +110,12 @@ async function readMail(mail: Mail, source: ExtractSource): ReturnType<ExtractFo
   if (subject) blocks.push({ kind: "heading", text: subject, level: 1 });
   if (head.length > 0) blocks.push({ kind: "row", text: head.join("\n") });
   // Quotes of earlier mails stay: often they hold the question.
-  if (text?.trim()) blocks.push(...paragraphs(text));
-  else if (html) {
-    const { body } = await parseDom(html);
-    if (body) blocks.push(...domBlocks(body));
-  }
+  const plain = [...paragraphs(text ?? "")];
+  const isShort = countLetters(plain) < MAX_HINT;
+  const { body } = html && isShort ? await parseDom(html) : { body: null };
+  const page = body ? [...domBlocks(body)] : [];
+  // The text of some is a hint to look at the page, which has what is said.
+  blocks.push(...(countLetters(page) > countLetters(plain) * 2 ? page : plain));
   blocks.push(...(await readAttachments(attachments, source)));
   return { title: subject ?? null, blocks };
 }

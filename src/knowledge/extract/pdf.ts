@@ -304,8 +304,8 @@ function standInForDrawing(): void {
   for (const name of ["DOMMatrix", "ImageData", "Path2D"]) scope[name] ??= function standIn() {};
 }
 
-/** Titles that programs write if the author gave none. */
-const NO_TITLE = /^(?:untitled\b.*|\(anonymous\)|)$/i;
+/** Titles that programs write if the author gave none, and what they write before the name of a file. */
+const NO_TITLE = /^(?:(?:untitled\b.*|\(anonymous\))$|Microsoft (?:Word|PowerPoint|Excel) - )/i;
 
 /** PDF with the pages' numbers. Without the character maps, text in Chinese, Japanese and Korean comes out empty, without an error. */
 export const extractPdf: ExtractFormat = async ({ bytes, limits, progress }) => {
@@ -348,7 +348,7 @@ export const extractPdf: ExtractFormat = async ({ bytes, limits, progress }) => 
   const { numPages } = document;
   await task.destroy();
   return {
-    title: typeof title === "string" && !NO_TITLE.test(title.trim()) ? title.trim() : null,
+    title: typeof title === "string" ? title.trim().replace(NO_TITLE, "") || null : null,
     pages: numPages,
     blocks: buildBlocks(dividePages(pages)),
   };
