@@ -111,6 +111,11 @@ describe("a PDF", () => {
     expect((await readPassages("title.pdf", named)).title).toBe(title);
   });
 
+  it("keeps words apart that are drawn from the right to the left", async () => {
+    const file = pdf([page([80, 700, "shalom"], [40, 700, "olam"])]);
+    expect((await readPassages("right.pdf", file)).lines).toEqual(["shalom olam"]);
+  });
+
   it("keeps the mark of a note apart from the word before, and that of a unit with it", async () => {
     const file = pdf([
       page(

@@ -43,21 +43,27 @@ const isNoteMark = ({ str, height, transform }: Item, before: Line): boolean =>
   (transform[5] ?? 0) > before.y &&
   /\p{L}{4}\p{P}*$/u.test(before.text);
 
+/** Returns whether an item was drawn to the left of the one before, as the words of Arabic and Hebrew are. */
+const isLeftOf = ({ transform, width }: Item, before: Item): boolean =>
+  (transform[4] ?? 0) + width < (before.transform[4] ?? 0);
+
 function toLines(items: readonly Item[], page: number): Line[] {
   const lines: Line[] = [];
   let current: Line | undefined;
+  let last: Item | undefined;
   for (const item of items) {
     const y = item.transform[5] ?? 0;
     if (item.str !== "") {
       current ??= { text: "", page, height: 0, width: 0, y, usual: 0 };
-      if (isNoteMark(item, current)) current.text += " ";
+      if (isNoteMark(item, current) || (last && isLeftOf(item, last))) current.text += " ";
+      last = item.str.trim() === "" ? undefined : item;
       current.text += item.str;
       current.width += item.width;
       if (item.str.trim() !== "") current.height = Math.max(current.height, item.height);
     }
     if (!item.hasEOL || !current) continue;
     lines.push(current);
-    current = undefined;
+    current = last = undefined;
   }
   if (current) lines.push(current);
   const found = lines.filter((line) => line.text.trim() !== "");
