@@ -470,6 +470,21 @@ describe("of an Office file", () => {
       ["B", "Kelp first"],
     ],
     [
+      "a footer with a text box in two forms, and an account's number",
+      "footer.docx",
+      change(docx(paragraph(run("Kelp"))), (entries) => {
+        const box = `<w:r><mc:AlternateContent><mc:Choice Requires="wps">${textBox("Harbour")}</mc:Choice><mc:Fallback>${textBox("Harbour")}</mc:Fallback></mc:AlternateContent></w:r>`;
+        const lines = [
+          run("Letter of ") + box + run("the board"),
+          run("IBAN DE89 3704 0044"),
+          run("Page 1 of 3"),
+        ];
+        entries["word/footer1.xml"] =
+          `<w:ftr xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" ${NAMESPACES}>${lines.map(paragraph).join("")}</w:ftr>`;
+      }),
+      ["Kelp", "Letter of the board", "Harbour", "IBAN DE89 3704 0044"],
+    ],
+    [
       "a page that a program has put into it",
       "chunk.docx",
       change(withNamespaces(`<w:altChunk r:id="a"/>`), (entries) => {

@@ -42,9 +42,16 @@ const joinRuns = (paragraph: XmlElement, t: string, breaks: readonly string[]): 
 async function readMargins(parts: ArchiveParts, kind: "header" | "footer"): Promise<TextBlock[]> {
   const lines: string[] = [];
   for (const [name, bytes] of parts)
-    if (name.startsWith(`word/${kind}`))
-      for (const paragraph of findElements(await readXmlTree(bytes), "w:p"))
-        lines.push(joinRuns(paragraph, "w:t", ["w:tab", "w:br"]));
+    if (name.startsWith(`word/${kind}`)) {
+      const paragraphs = findElements(await readXmlTree(unwrapText(bytes)), "w:p");
+      const texts = paragraphs.toReversed().map((paragraph) => {
+        const text = joinRuns(paragraph, "w:t", ["w:tab", "w:br"]);
+        // One in a text box is no part of the one that the box is in.
+        paragraph.children = [];
+        return text;
+      });
+      lines.push(...texts.toReversed());
+    }
   return toMargins(lines);
 }
 
