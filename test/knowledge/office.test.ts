@@ -593,10 +593,10 @@ describe("of an Office file", () => {
         {
           name: "H",
           rows: textRow(1, "Kelp"),
-          rest: '<headerFooter><oddHeader>&amp;L&amp;"Arial,Bold"&amp;12Internal walrus&amp;R&amp;D</oddHeader><oddFooter>Page &amp;P of &amp;N</oddFooter></headerFooter>',
+          rest: '<headerFooter><oddHeader>&amp;L&amp;"Arial,Bold"&amp;12Internal walrus&amp;R&amp;D</oddHeader><oddFooter>Page &amp;P of &amp;N</oddFooter><evenHeader>R&amp;&amp;D</evenHeader></headerFooter>',
         },
       ]),
-      ["H", "Internal walrus", "Kelp"],
+      ["H", "Internal walrus", "R&D", "Kelp"],
     ],
     [
       "a header of two kinds of pages",

@@ -139,7 +139,7 @@ const MARGIN = /^(?:odd|even|first)(?:Header|Footer)$/;
 
 /** Renders a header or footer without its codes: sections, fonts, sizes, and fields such as the page's number. */
 function renderMargin(text: string): string {
-  const hasField = /&[PNDTAFZ]/.test(text);
+  const hasField = /(?<!&)(?:&&)*&[PNDTAFZ]/.test(text);
   const words = tidy(
     text
       .replace(/&&/g, "\u0000")
