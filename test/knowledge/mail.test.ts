@@ -98,7 +98,7 @@ it.each([
 });
 
 it("a mail that does not say its character set is read, with an attachment that has no name", async () => {
-  const mail = `From: a@b.example\r\nSubject: Gr\u00fc\u00dfe aus dem Hafen\r\nContent-Type: multipart/mixed; boundary=B\r\n\r\n--B\r\n\r\nDie Stra\u00dfe ist f\u00fcr alle gesperrt.\r\n--B\r\nContent-Type: text/csv\r\nContent-Disposition: attachment\r\n\r\nKelp\r\n--B--\r\n`;
+  const mail = `From: a@b.example\r\nSubject: Gr\u00fc\u00dfe aus dem Hafen\r\nContent-Type: multipart/mixed; boundary=B\r\n\r\n--B\r\nContent-Type: text/plain; charset=us-ascii\r\n\r\nDie Stra\u00dfe ist f\u00fcr alle gesperrt.\r\n--B\r\nContent-Type: text/csv\r\nContent-Disposition: attachment\r\n\r\nKelp\r\n--B--\r\n`;
   const { lines } = await readPassages("a.eml", Buffer.from(mail, "latin1"));
   expect(lines).toEqual([
     "Grüße aus dem Hafen",
@@ -108,6 +108,14 @@ it("a mail that does not say its character set is read, with an attachment that 
     "Kelp",
   ]);
 });
+
+it.each(["us-ascii", "unknown-8bit"])(
+  "a mail in UTF-8 that says %s is read as UTF-8",
+  async (charset) => {
+    const mail = `From: a@b.example\r\nContent-Type: text/plain; charset="${charset}"\r\n\r\nKöln\r\n`;
+    expect((await readMail(mail)).lines.at(-1)).toBe("Köln");
+  },
+);
 
 it("a mail whose text is only a hint to look at its page is read by the page", async () => {
   const part = (type: string, text: string): string =>

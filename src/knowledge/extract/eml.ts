@@ -120,16 +120,21 @@ async function readMail(mail: Mail, source: ExtractSource): ReturnType<ExtractFo
   return { title: subject ?? null, blocks };
 }
 
+/** What programs say of text whose character set they do not know; UTF-8 is the most likely one. */
+const NO_CHARSET = /charset *= *"?(?:us-ascii|(?:x-)?unknown(?:-8bit)?)\b"?/gi;
+
 /** A mail as it is sent over the internet (RFC 5322). */
 export const extractEml: ExtractFormat = async (source) => {
   const { default: PostalMime } = await optional("postal-mime", () => import("postal-mime"));
-  const mail = await PostalMime.parse(source.bytes);
+  const written = source.bytes.toString("latin1").replace(NO_CHARSET, "charset=utf-8");
+  const bytes = Buffer.from(written, "latin1");
+  const mail = await PostalMime.parse(bytes);
   const lost = (["subject", "text", "html"] as const).filter((field) =>
     mail[field]?.includes("\ufffd"),
   );
   if (lost.length > 0) {
     // Old mails say nothing of their character set.
-    const guessed = await decodeDocument(source.bytes).catch(() => source.bytes);
+    const guessed = await decodeDocument(bytes).catch(() => bytes);
     const read = await PostalMime.parse(guessed);
     for (const field of lost) mail[field] = read[field];
   }
