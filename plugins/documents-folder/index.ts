@@ -10,7 +10,7 @@ import {
   type SourceHost,
   type SyncReport,
 } from "#plugin";
-import { sleep } from "#channel-kit";
+import { plural, sleep } from "#channel-kit";
 
 /** A folder whose files are kept as documents. */
 interface SyncedFolder extends SourceAudience {
@@ -26,16 +26,14 @@ interface SyncedFolder extends SourceAudience {
 const SETTLE_MS = 500;
 const RETRY_MS = 30_000;
 
-const renderCount = (count: number): string => `${count} document${count === 1 ? "" : "s"}`;
-
 function renderReport(report: SyncReport): ServiceState {
   const { added, replaced, removed, unchanged, failed, kept } = report;
-  const documents = renderCount(added + replaced + unchanged);
+  const documents = plural(added + replaced + unchanged, "document");
   const counts = `${documents} (${added} new, ${replaced} changed, ${removed} removed)`;
   if (kept > 0)
     return {
       ok: false,
-      message: `the folder is empty; Rouse keeps its ${renderCount(kept)} until a file is there again`,
+      message: `the folder is empty; Rouse keeps its ${plural(kept, "document")} until a file is there again`,
     };
   const [first] = failed;
   if (!first) return { ok: true, message: counts };
@@ -95,7 +93,7 @@ const config = z.strictObject({
       z.strictObject({
         path: z.string().min(1).describe("The folder, from the config's folder."),
         extensions: z
-          .array(z.string().regex(/^\w+$/, "write it without the dot"))
+          .array(z.string().regex(/^\w+$/, "write it without the dot").toLowerCase())
           .optional()
           .describe("Only files with these endings. Default: all."),
         agents: z
@@ -124,6 +122,8 @@ type Folder = z.output<typeof config>["folders"][number];
 
 const MAX_DEPTH = 50;
 const MAX_FILE_BYTES = 1e9;
+/** Names of hidden files, of files by which Office locks a document, and of the folder that only the system may read. */
+const LEFT_OUT = /^(?:\.|~\$|lost\+found$)/;
 
 /** Reads a file that is one: no link, which may lead out of the folder. */
 async function readFile(path: string, signal: AbortSignal): Promise<Uint8Array | "gone"> {
@@ -151,11 +151,12 @@ async function* listFiles(
   depth = 0,
 ): AsyncGenerator<SourceEntry> {
   const entries = await opendir(folder).catch((error: NodeJS.ErrnoException) => {
-    throw new Error(`the folder cannot be read (${error.code ?? "error"})`);
+    const name = relative(root, folder);
+    throw new Error(`the folder ${name && `${name} `}cannot be read (${error.code ?? "error"})`);
   });
   for await (const entry of entries) {
     const path = join(folder, entry.name);
-    if (entry.name.startsWith(".")) continue;
+    if (LEFT_OUT.test(entry.name)) continue;
     if (entry.isDirectory() && depth < MAX_DEPTH)
       yield* listFiles(root, path, extensions, depth + 1);
     if (

@@ -60,6 +60,7 @@ export {
   parseDecision,
   parseObject,
   parseText,
+  plural,
   readBody,
   renderVerdict,
   replaceFile,

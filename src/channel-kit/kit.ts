@@ -18,7 +18,7 @@ export { backOff } from "../core/backoff.ts";
 export { lazy as once } from "../core/lazy.ts";
 export { replaceFile } from "../core/replace-file.ts";
 export { sameSecret } from "../core/secret.ts";
-export { cutText } from "../core/text.ts";
+export { cutText, plural } from "../core/text.ts";
 export { parseDecision, renderVerdict, type WrittenDecision } from "../vocabulary/decision.ts";
 
 /** The HMAC-SHA-256 of these parts, one behind the other, in hex: how vendors sign what they post. */

@@ -12,7 +12,7 @@ import { findEarlierQuestions } from "./follow-up.ts";
 
 export type { Citation, NamedCitation } from "../store/types.ts";
 
-/** A number in brackets by which a text names a passage, with its place in UTF-16 units. */
+/** A number in brackets by which a text names a passage, with its place in UTF-16 units; of several in one pair, without it. */
 export interface CitationMark {
   number: number;
   start: number;
@@ -20,7 +20,7 @@ export interface CitationMark {
 }
 
 /** Up to four digits: longer numbers are years with a month, amounts, and the like. */
-const MARK = /\[(\d{1,4})\](?!\()/g;
+const MARK = /\[(\d{1,4}(?:, ?\d{1,4})*)\](?!\()/g;
 /** The box of a checklist, and the definition of a link. */
 const NO_MARK = /(?:^|\n)[ \t]*[-*+][ \t]+$/;
 const DEFINITION = /^:[ \t]*https?:/;
@@ -44,12 +44,17 @@ function createCodeTest(text: string): (at: number) => boolean {
 /** Finds the numbers by which a text names passages: not those in code, in checklists, in links or after a backslash. */
 function findCitationMarks(text: string): CitationMark[] {
   const isCode = createCodeTest(text);
-  return [...text.matchAll(MARK)].flatMap(({ index: start, 0: mark, 1: digits }) => {
+  return [...text.matchAll(MARK)].flatMap(({ index: start, 0: mark, 1: digits = "" }) => {
     const end = start + mark.length;
     const before = text.slice(Math.max(0, start - 80), start);
     const isOther =
       before.endsWith("\\") || NO_MARK.test(before) || DEFINITION.test(text.slice(end, end + 20));
-    return isOther || isCode(start) ? [] : [{ number: Number(digits), start, end }];
+    if (isOther || isCode(start)) return [];
+    if (!digits.includes(",")) return [{ number: Number(digits), start, end }];
+    return [...digits.matchAll(/\d+/g)].map(({ index, 0: one }) => {
+      const from = start + 1 + index;
+      return { number: Number(one), start: from, end: from + one.length };
+    });
   });
 }
 

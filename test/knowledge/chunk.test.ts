@@ -144,7 +144,9 @@ describe("words", () => {
     ["コーヒー豆", "こー ーひ ひー ー豆"],
     ["커피 한잔", "커피 한잔"],
     ["naïve Straße", "naive strasse"],
-    ["👍 — …", ""],
+    ["👍 — … ❤️", ""],
+    ["葛󠄀城市 1️⃣ a\u200bb", "葛城 城市 1 ab"],
+    ["C++17 .NET8 Müller", "cpp 17 dotnet 8 muller mueller"],
   ])("%s", (from, words) => {
     expect(new DocumentTokenizer().toIndexForm(from).words).toBe(words);
   });

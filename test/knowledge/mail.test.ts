@@ -97,6 +97,38 @@ it.each([
   expect(lines).toContain("Kühl und lange her.");
 });
 
+it("a mail that does not say its character set is read, with an attachment that has no name", async () => {
+  const mail = `From: a@b.example\r\nSubject: Gr\u00fc\u00dfe aus dem Hafen\r\nContent-Type: multipart/mixed; boundary=B\r\n\r\n--B\r\nContent-Type: text/plain; charset=us-ascii\r\n\r\nDie Stra\u00dfe ist f\u00fcr alle gesperrt.\r\n--B\r\nContent-Type: text/csv\r\nContent-Disposition: attachment\r\n\r\nKelp\r\n--B--\r\n`;
+  const { lines } = await readPassages("a.eml", Buffer.from(mail, "latin1"));
+  expect(lines).toEqual([
+    "Grüße aus dem Hafen",
+    "From: <a@b.example>",
+    "Die Straße ist für alle gesperrt.",
+    "Attached: file-1",
+    "Kelp",
+  ]);
+});
+
+it.each(["us-ascii", "unknown-8bit"])(
+  "a mail in UTF-8 that says %s is read as UTF-8",
+  async (charset) => {
+    const mail = `From: a@b.example\r\nContent-Type: text/plain; charset="${charset}"\r\n\r\nKöln\r\n`;
+    expect((await readMail(mail)).lines.at(-1)).toBe("Köln");
+  },
+);
+
+it("a mail whose text is only a hint to look at its page is read by the page", async () => {
+  const part = (type: string, text: string): string =>
+    `--B\r\nContent-Type: ${type}\r\n\r\n${text}\r\n`;
+  const page =
+    "<h1>Harbour news</h1><p>The crane is repaired until May, and the north gate is closed.</p>";
+  const mail = `From: a@b.example\r\nContent-Type: multipart/alternative; boundary=B\r\n\r\n${part("text/plain", "View this mail in a browser.")}${part("text/html", page)}--B--\r\n`;
+  expect((await readPassages("a.eml", mail)).lines.slice(1)).toEqual([
+    "Harbour news",
+    "The crane is repaired until May, and the north gate is closed.",
+  ]);
+});
+
 it("an Outlook mail is read with its attachments", async () => {
   const file = msg({
     subject: "Berths – 港口",

@@ -167,6 +167,7 @@ describe("the cells of a workbook", () => {
       [5, 45_000.5, "15.03.2023 12:00"],
       [6, 7, "7 berths"],
       [7, 1_000_000, "1,000,000.00"],
+      [0, 123_456_789.25, "123456789.25"],
       [8, 0.75, "18:00"],
       [9, 1.5, "36:00:00"],
       [10, -5, "($5.00)"],
@@ -243,6 +244,10 @@ describe("a Word file", () => {
     [
       "a sign that only its other form has as text",
       `<w:r><mc:AlternateContent><mc:Choice Requires="w16se"><w16se:symEx/></mc:Choice><mc:Fallback><w:t>walrus</w:t></mc:Fallback></mc:AlternateContent></w:r>`,
+    ],
+    [
+      "characters with their reading",
+      `<w:r><w:ruby><w:rt>${run("reading")}</w:rt><w:rubyBase>${run("walrus")}</w:rubyBase></w:ruby></w:r>`,
     ],
   ])("keeps the text of %s, once", async (what, inner) => {
     const file = withNamespaces(paragraph(run("Before")) + paragraph(inner));
@@ -425,6 +430,132 @@ describe("of an Office file", () => {
       ["S", "4006381333931 | 0.5"],
     ],
     [
+      "a text with escaped characters, and a boolean in words",
+      "escapes.xlsx",
+      xlsx([
+        {
+          name: "E",
+          rows: row(
+            `<c r="A1" t="inlineStr"><is><t>one_x000D_\ntwo</t></is></c><c r="B1" t="str"><v>_x005F_x000D_</v></c><c r="C1" t="b"><v>true</v></c>`,
+          ),
+        },
+      ]),
+      ["E", "one two | _x000D_ | TRUE"],
+    ],
+    [
+      "the list of texts under a name in capitals, with backslashes in the names",
+      "names.xlsx",
+      change(
+        xlsx([{ name: "N", rows: row('<c r="A1" t="s"><v>0</v></c>') }], {
+          texts: ["<t>Kelp</t>"],
+        }),
+        (entries) => {
+          for (const [name, text] of Object.entries(entries)) {
+            delete entries[name];
+            entries[name.replace("xl/shared", "xl/Shared").replaceAll("/", "\\")] = text;
+          }
+        },
+      ),
+      ["N", "Kelp"],
+    ],
+    [
+      "a text box",
+      "box.xlsx",
+      change(xlsx([{ name: "B", rows: "" }]), (entries) => {
+        entries["xl/worksheets/_rels/sheet1.xml.rels"] =
+          `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="a" Target="../drawings/drawing1.xml"/></Relationships>`;
+        entries["xl/drawings/drawing1.xml"] =
+          `<xdr:wsDr xmlns:xdr="http://schemas.openxmlformats.org/drawingml/2006/spreadsheetDrawing" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"><xdr:sp><xdr:txBody><a:p><a:r><a:t>Kelp </a:t></a:r><a:r><a:t>first</a:t></a:r></a:p><a:p/></xdr:txBody></xdr:sp></xdr:wsDr>`;
+      }),
+      ["B", "Kelp first"],
+    ],
+    [
+      "a footer with a text box in two forms, and an account's number",
+      "footer.docx",
+      change(docx(paragraph(run("Kelp"))), (entries) => {
+        const box = `<w:r><mc:AlternateContent><mc:Choice Requires="wps">${textBox("Harbour")}</mc:Choice><mc:Fallback>${textBox("Harbour")}</mc:Fallback></mc:AlternateContent></w:r>`;
+        const lines = [
+          run("Letter of ") + box + run("the board"),
+          run("IBAN DE89 3704 0044"),
+          run("Page 1 of 3"),
+        ];
+        entries["word/footer1.xml"] =
+          `<w:ftr xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" ${NAMESPACES}>${lines.map(paragraph).join("")}</w:ftr>`;
+      }),
+      ["Kelp", "Letter of the board", "Harbour", "IBAN DE89 3704 0044"],
+    ],
+    [
+      "a page that a program has put into it",
+      "chunk.docx",
+      change(withNamespaces(`<w:altChunk r:id="a"/>`), (entries) => {
+        entries["word/document.xml"] = (entries["word/document.xml"] ?? "").replace(
+          "<w:document ",
+          '<w:document xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships" ',
+        );
+        entries["word/_rels/document.xml.rels"] =
+          `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="a" Target="/word/afchunk.html"/></Relationships>`;
+        entries["word/afchunk.html"] = "<html><body><h1>Fees</h1><p>Kelp</p></body></html>";
+      }),
+      ["Fees", "Kelp"],
+    ],
+    [
+      "which box is ticked",
+      "boxes.docx",
+      change(
+        docx(
+          paragraph(
+            ["1", "0"]
+              .map(
+                (on) =>
+                  `<w:sdt><w:sdtPr><w14:checkbox><w14:checked w14:val="${on}"/></w14:checkbox></w:sdtPr><w:sdtContent>${run("")}</w:sdtContent></w:sdt>${run(`dogs ${on} `)}`,
+              )
+              .join(""),
+          ),
+        ),
+        (entries) => {
+          entries["word/document.xml"] = (entries["word/document.xml"] ?? "").replace(
+            "<w:document ",
+            '<w:document xmlns:w14="http://schemas.microsoft.com/office/word/2010/wordml" ',
+          );
+        },
+      ),
+      ["☒dogs 1 ☐dogs 0"],
+    ],
+    [
+      "words without the marks of their notes",
+      "notes.odt",
+      odf(
+        "text",
+        "<text:p>The harbour<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>Built in 1900.</text:p></text:note-body></text:note> is deep.</text:p>",
+      ),
+      ["The harbour Built in 1900. is deep."],
+    ],
+    [
+      "a book whose chapters are in another folder, with elements that close themselves",
+      "book.epub",
+      zipSync({
+        mimetype: [Buffer.from("application/epub+zip"), { level: 0 }],
+        "META-INF/container.xml": Buffer.from(
+          '<container><rootfiles><rootfile full-path="OPS/book.opf"/></rootfiles></container>',
+        ),
+        "OPS/book.opf": Buffer.from(
+          '<package><manifest><item id="a" href="../Text/a.xhtml" media-type="application/xhtml+xml"/></manifest><spine><itemref idref="a"/></spine></package>',
+        ),
+        "Text/a.xhtml": Buffer.from(
+          '<html xmlns="http://www.w3.org/1999/xhtml"><body><a id="page1"/><h1>Fees</h1><p>Kelp</p></body></html>',
+        ),
+      }),
+      ["Fees", "Kelp"],
+    ],
+    [
+      "one of two forms of a shape, with its formula",
+      "forms.pptx",
+      pptx({
+        shapes: `<mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"><mc:Choice Requires="a14">${shape("Kelp").replace("</a:p>", "<m:oMath><m:r><m:t>=1</m:t></m:r></m:oMath></a:p>")}</mc:Choice><mc:Fallback>${shape("Kelp")}</mc:Fallback></mc:AlternateContent>`,
+      }),
+      ["Kelp=1"],
+    ],
+    [
       "a formula without a value, and errors",
       "cells.xlsx",
       xlsx(
@@ -462,10 +593,10 @@ describe("of an Office file", () => {
         {
           name: "H",
           rows: textRow(1, "Kelp"),
-          rest: '<headerFooter><oddHeader>&amp;L&amp;"Arial,Bold"&amp;12Internal walrus&amp;R&amp;D</oddHeader><oddFooter>Page &amp;P of &amp;N</oddFooter></headerFooter>',
+          rest: '<headerFooter><oddHeader>&amp;L&amp;"Arial,Bold"&amp;12Internal walrus&amp;R&amp;D</oddHeader><oddFooter>Page &amp;P of &amp;N</oddFooter><evenHeader>R&amp;&amp;D</evenHeader></headerFooter>',
         },
       ]),
-      ["H", "Internal walrus", "Kelp"],
+      ["H", "Internal walrus", "R&D", "Kelp"],
     ],
     [
       "a header of two kinds of pages",

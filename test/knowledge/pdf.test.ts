@@ -100,6 +100,37 @@ describe("a PDF", () => {
     ]);
   });
 
+  it.each([
+    ["Microsoft Word - handbook.doc", "handbook.doc"],
+    ["Untitled-1", null],
+    ["Rules", "Rules"],
+  ])("with the title %s has the title %s", async (written, title) => {
+    const file = Buffer.from(pdf([page([50, 700, "Boats wait."])])).toString("latin1");
+    const info = `/Root 1 0 R /Info << /Title (${written}) >>`;
+    const named = Buffer.from(file.replace("/Root 1 0 R", info), "latin1");
+    expect((await readPassages("title.pdf", named)).title).toBe(title);
+  });
+
+  it("keeps words apart that are drawn from the right to the left", async () => {
+    const file = pdf([page([80, 700, "shalom"], [40, 700, "olam"])]);
+    expect((await readPassages("right.pdf", file)).lines).toEqual(["shalom olam"]);
+  });
+
+  it("keeps the mark of a note apart from the word before, and that of a unit with it", async () => {
+    const file = pdf([
+      page(
+        [50, 700, "The harbour"],
+        [105, 704, "1", 6],
+        [110, 700, " has 5 km"],
+        [150, 704, "2", 6],
+        [155, 700, " of water."],
+      ),
+    ]);
+    expect((await readPassages("notes.pdf", file)).lines).toEqual([
+      "The harbour 1 has 5 km2 of water.",
+    ]);
+  });
+
   it("keeps what ends on a page apart from what begins on the next", async () => {
     const file = pdf([
       page([50, 700, "Prices of the year"], [50, 688, "Matcha"]),

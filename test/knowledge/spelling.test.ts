@@ -32,6 +32,8 @@ const SPELLINGS: [kind: string, passage: string, ...questions: string[]][] = [
     "Schluessel",
     "Muellers",
   ],
+  ["umlauts in English text", "The keys of Mr Müller are here.", "Mueller", "Muller"],
+  ["names spelled out in English text", "The keys of Mr Mueller are here.", "Müller"],
   [
     "Latin letters",
     "The ferry to Łódź and Tromsø carries smørrebrød.",
@@ -70,6 +72,7 @@ const SPELLINGS: [kind: string, passage: string, ...questions: string[]][] = [
   ["covid-19", "The rule about COVID-19 has ended.", "covid19"],
   ["C++", "The driver is written in C++ alone.", "c++", "cpp"],
   [".NET", "The tills run on .NET alone.", ".net", "dotnet"],
+  ["versions of names", "The driver is for C++17 and .NET8 alone.", "C++", ".NET 8", "c++17"],
 ];
 
 describe("in the local index", () => {

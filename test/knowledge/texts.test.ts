@@ -44,6 +44,91 @@ it.each<[what: string, filename: string, content: string | Uint8Array, lines: st
     ["日本"],
   ],
   [
+    "a short Polish text",
+    "a.txt",
+    Buffer.from("5a61bff3b3e62067ea9c6cb9206a619ff12c2070726f737aea2e", "hex"),
+    ["Zażółć gęślą jaźń, proszę."],
+  ],
+  [
+    "a short Thai text",
+    "a.txt",
+    Buffer.from("b9d5e8a4d7cda2e9cda4c7d2c1c0d2c9d2e4b7c2cad1e9b9", "hex"),
+    ["นี่คือข้อความภาษาไทยสั้น"],
+  ],
+  [
+    "a short Hebrew text",
+    "a.txt",
+    Buffer.from("f9ece5ed20f2e5eced2c20e6e420e8f7f1e820f7f6f820e1f2e1f8e9fa2e", "hex"),
+    ["שלום עולם, זה טקסט קצר בעברית."],
+  ],
+  [
+    "UTF-8 of which some characters were cut in two",
+    "a.txt",
+    Buffer.concat([Buffer.from("Größe Köln Привет 日本 "), Buffer.from([0xe4, 0x20, 0xc3])]),
+    ["Größe Köln Привет 日本 \ufffd \ufffd"],
+  ],
+  ["a log in colours", "a.log", "\u001b[31mError\u001b[0m: disk full\n", ["Error: disk full"]],
+  [
+    "amounts with decimal commas, without names of columns",
+    "a.csv",
+    "Kelp;1,50\nCod;2,50\n",
+    ["Kelp | 1,50", "Cod | 2,50"],
+  ],
+  [
+    "lines of JSON in a file with another ending, of which the last is cut off",
+    "a.json",
+    '{"greeting":"Gr\\u00fc\\u00dfe"}\n{"greeting":"Mo',
+    ["greeting: Grüße", '{"greeting":"Mo'],
+  ],
+  [
+    "Markdown with code in one line, in a list, and in other code",
+    "a.md",
+    "```npm install```\n# C#\n- ```sh\n  # no heading\n  ```\n## Use ##\n```\n```js\n# none\n```\n# End\n",
+    [
+      "```npm install```",
+      "C#",
+      "- ```sh",
+      "  # no heading",
+      "  ```",
+      "Use",
+      "```",
+      "```js",
+      "# none",
+      "```",
+      "End",
+    ],
+  ],
+  [
+    "Markdown tables without outer bars, and with bars in their cells",
+    "a.md",
+    "Prices\nName | Price\n--|--\nKelp | 3\n\n| Type |\n|---|\n| `a \\| b` |\n",
+    ["Prices", "Name | Price", "Kelp | 3", "Type", "`a | b`"],
+  ],
+  [
+    "a page with code in lines, words in elements of Word, and readings of characters",
+    "a.html",
+    "<body><pre>one<br>two</pre><p>The <st1:City>London</st1:City> office<sup><a href=#a>1</a></sup> of m<sup>2</sup></p><p><ruby>東<rp>(</rp><rt>とう</rt><rp>)</rp>京<rt>きょう</rt></ruby></p>",
+    ["one", "two", "The London office 1 of m2", "東京"],
+  ],
+  [
+    "a page that is named as a workbook",
+    "report.xls",
+    "<table border=1><tr><th>Name<th>Price<tr><td>Kelp<td>3</table>",
+    ["Name | Price", "Kelp | 3"],
+  ],
+  [
+    "a page in a link and a font",
+    "a.html",
+    "<body><font><a id=top><h1>Fees</h1><p>Of the year</p><table><tr><td>Kelp<td>3</table></a></font>",
+    ["Fees", "Of the year", "Kelp | 3"],
+  ],
+  [
+    "RTF with two paragraphs in a cell",
+    "a.rtf",
+    String.raw`{\rtf1\ansi\trowd\cellx1\cellx2\pard\intbl North\par basin\cell 12\cell\row\pard End.\par}`,
+    ["North basin | 12", "End."],
+  ],
+  [
     "commas in quoted names",
     "a.csv",
     '"Name, first";Age\nKelp;4\n',
@@ -179,6 +264,15 @@ it("RTF has text boxes once, and headings", async () => {
     { headings: ["Rental"], text: "Rental\n\nBikes\n\nin the box\n\nare cheap." },
   ]);
 });
+
+it.each([
+  ['title: ""', "Fees"],
+  ["title: >-\n  Of the year", "Fees"],
+  ['title: "Rules: all"', "Rules: all"],
+])("Markdown with the front matter %s has the title %s", async (front, title) => {
+  expect((await readPassages("a.md", `---\n${front}\n---\n# Fees\n`)).title).toBe(title);
+});
+
 it("a page's second headings are under its first one", async () => {
   const text = "The deposit for a bicycle is forty pounds, which is returned. ".repeat(40);
   const page = `<html><head><title>Hire</title></head><body><nav>Menu</nav><article><h1>Bicycles</h1><p>${text}</p><h2>Deposits</h2><p>${text}</p></article></body></html>`;

@@ -92,6 +92,7 @@ describe("an agent with `knowledge: auto`", () => {
       ];
     };
     expect(await annotationsOf("30 days [1], really [1].")).toEqual([1, ["[1]", "[1]"]]);
+    expect(await annotationsOf("30 days [1, 99].")).toEqual([1, ["1"]]);
     expect(await annotationsOf("I do not know.")).toEqual([undefined, undefined]);
     expect(
       await annotationsOf("Write `arr[1]`.\n\n```\nb[1]\n```\n\n- [1] done\n\nSee \\[1]."),

@@ -199,7 +199,7 @@ describe("an upload", () => {
       ["..\\..\\windows\\a.md", "a.md"],
       ["100%41.md", "100%41.md"],
       // As programs send it that encode a whole name.
-      ["%E8%8F%9C%E5%8D%95%20%C3%BCbrig.md", "菜单 übrig.md"],
+      ["%E8%8F%9C%E5%8D%95%20%C3%BCbrig%20(1).md", "菜单 übrig (1).md"],
       ["50%EF.md", "50%EF.md"],
     ] as const) {
       const { status, body } = await world.index(name, `# ${word()}`);

@@ -61,6 +61,9 @@ describe("the folder source", () => {
     writeFileSync(join(folder, "a.md"), "# Handbook\n\nThe axolotl sleeps at noon.");
     writeFileSync(join(folder, "sub/b.txt"), "The pelican eats at nine.");
     writeFileSync(join(folder, ".hidden.txt"), "The walrus hides.");
+    writeFileSync(join(folder, "~$a.txt"), "The walrus locks what Office has open.");
+    mkdirSync(join(folder, "lost+found"));
+    writeFileSync(join(folder, "lost+found/a.txt"), "The walrus was found by the system.");
     symlinkSync(join(world.dir, "secret.txt"), join(folder, "link.txt"));
     symlinkSync(world.dir, join(folder, "up"));
     await finds(world, "pelican", "eats at nine");
@@ -76,7 +79,7 @@ describe("the folder source", () => {
 
   it("reads when the system says that something has changed, and only files whose time or size has changed", async () => {
     const world = await start(
-      { everyMinutes: 60, extensions: ["txt"] },
+      { everyMinutes: 60, extensions: ["TXT"] },
       { "docs/a.txt": "The axolotl sleeps at noon." },
     );
     const folder = join(world.dir, "docs");

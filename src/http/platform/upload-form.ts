@@ -50,7 +50,7 @@ const toFieldName = (name: string): string =>
 
 /** Returns whether a name is percent-encoded as a whole, and has letters beyond ASCII. */
 const isEncoded = (filename: string): boolean =>
-  /^[\w.~%-]+$/.test(filename) && /%[89a-f]/i.test(filename);
+  /^[\w.~%!'()*-]+$/.test(filename) && /%[89a-f]/i.test(filename);
 
 /**
  * The name as the client meant it: browsers and `fetch` write a quote and line breaks of a name as `%22`, `%0D` and `%0A`,

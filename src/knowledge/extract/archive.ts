@@ -9,6 +9,9 @@ const ALWAYS_ALLOWED = 10 * 2 ** 20;
 /** The place of the flags of the first entry, of which the lowest bit says that it is encrypted. */
 const FLAGS = 6;
 
+/** The name of an entry, in which some programs write backslashes. */
+const toPartName = (name: string): string => name.replaceAll("\\", "/");
+
 /**
  * Unpacks the entries of a zip file that are `wanted`, after it has counted what all of them say that they unpack to. None of
  * them is unpacked to more than it says.
@@ -33,13 +36,14 @@ export async function unzip(
         "too_large",
         `the document unpacks to more than ${limits.unzipRatio} times its size`,
       );
-    return !name.endsWith("/") && wanted(name);
+    const part = toPartName(name);
+    return !part.endsWith("/") && wanted(part);
   };
   try {
     const found = Object.entries(unzipSync(bytes, { filter }));
     return new Map(
       found.map(([name, content]) => [
-        name,
+        toPartName(name),
         Buffer.from(content.buffer, content.byteOffset, content.length),
       ]),
     );

@@ -1,10 +1,14 @@
 import { ExtractionError, optional } from "./types.ts";
 
 const SAMPLE = 256 * 1024;
+/** What chardet says of a character set of which bytes are possible, and nothing speaks for it. */
+const NO_EVIDENCE = 10;
 
-function tryDecode(bytes: Uint8Array, charset: string, fatal: boolean): string | undefined {
+/** Decodes bytes; undefined for an unknown character set. Of "cut" bytes, a character that is not whole at the end is left out. */
+function tryDecode(bytes: Uint8Array, charset: string, fatal: boolean | "cut"): string | undefined {
   try {
-    return new TextDecoder(charset, { fatal }).decode(bytes);
+    const stream = fatal === "cut";
+    return new TextDecoder(charset, { fatal: fatal === true }).decode(bytes, { stream });
   } catch {
     return undefined;
   }
@@ -38,9 +42,8 @@ const NO_TEXT = /[\p{Cn}\p{Co}\p{Cs}\ufffd]|(?![\t\n\f\r])\p{Cc}/gu;
 
 const count = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0;
 
-/** Returns whether a text reads as one: its characters are of one script, with marks and Latin words between. */
-function isPlausible(text: string): boolean {
-  if (count(text, NO_TEXT) > 0) return false;
+/** Returns whether the characters of a text are of one script, with marks and Latin words between. */
+function isOfOneScript(text: string): boolean {
   const common = count(text, COMMON);
   return SCRIPTS.some((script) => count(text, script) + common >= text.length * 0.95);
 }
@@ -75,7 +78,7 @@ function guessUtf16(bytes: Uint8Array): Utf16 | undefined {
     // A text of several scripts: read the other way round, its spaces are other characters.
     if (spaces > 0 && spaces >= text.length * MIN_SPACES && count(text, SWAPPED_SPACES) === 0)
       return charset;
-    if (!isPlausible(text)) continue;
+    if (!isOfOneScript(text)) continue;
     const hasSpaces = hasZero && count(text, /[\t\n\r\u0020-\u007e]/g) > 0;
     if (hasSpaces || count(text, CJK_MARKS) * 100 >= text.length) return charset;
   }
@@ -92,10 +95,14 @@ export function detectUtf16(bytes: Uint8Array): Utf16 | undefined {
 /** The part of characters that no text has from which on a text counts as not decoded. */
 const MAX_GARBAGE = 0.02;
 
+const isGarbage = (text: string): boolean => count(text, NO_TEXT) > text.length * MAX_GARBAGE;
+
+/** The part of the characters beyond ASCII that may be broken in UTF-8. */
+const MAX_BROKEN = 0.25;
+
 /** @throws ExtractionError if the guess of a character set gave no text, which no search would find. */
 function checked(text: string): string {
-  const sample = text.slice(0, SAMPLE);
-  if (count(sample, NO_TEXT) > sample.length * MAX_GARBAGE)
+  if (isGarbage(text.slice(0, SAMPLE)))
     throw new ExtractionError(
       "broken_document",
       "the encoding of the text is not known; save it as UTF-8",
@@ -123,9 +130,19 @@ export async function decodeDocument(bytes: Buffer, declared?: string): Promise<
       : tryDecode(bytes, declared, false);
   if (said !== undefined) return checked(said);
   const { default: chardet } = await optional("chardet", () => import("chardet"));
-  const guess = chardet.detect(bytes.subarray(0, SAMPLE));
+  const sample = bytes.subarray(0, SAMPLE);
+  const loose = new TextDecoder().decode(sample, { stream: true });
+  // Some of its characters were cut in two: in another character set, hardly any would be whole.
+  if (count(loose, /\ufffd/g) < count(loose, /[^\0-\u007f]/g) * MAX_BROKEN)
+    return new TextDecoder().decode(bytes);
+  const guesses = chardet.analyse(sample);
+  // The first guess may give signs that no text has, or letters of several scripts.
+  const fits = guesses.find(({ name, confidence }) => {
+    const text = tryDecode(sample, name, "cut") ?? "\ufffd";
+    return confidence > NO_EVIDENCE && !isGarbage(text) && isOfOneScript(text);
+  });
   return checked(
-    (guess === null ? undefined : tryDecode(bytes, guess, false)) ??
+    tryDecode(bytes, (fits ?? guesses[0])?.name ?? "", false) ??
       new TextDecoder("windows-1252").decode(bytes),
   );
 }

@@ -18,7 +18,7 @@ interface Address {
 }
 
 const person = ({ name, address }: Address): string =>
-  [name, address === undefined ? "" : `<${address}>`].filter(Boolean).join(" ");
+  [name, address && `<${address}>`].filter(Boolean).join(" ");
 
 const MAX_DEPTH = 3;
 const MAX_ATTACHED = 50;
@@ -30,19 +30,20 @@ interface Attachment {
   content: ArrayBuffer | Uint8Array | string;
 }
 
-/** The bytes of an attachment; undefined for pictures that stand in the mail's text, and for what has no name. */
+/** The bytes of an attachment; undefined for pictures that stand in the mail's text, and for parts of its format, which have no name. */
 function toDocument(
   { filename, mimeType, disposition, content }: Attachment,
   index: number,
 ): AttachedDocument | undefined {
   const isMail = mimeType === "message/rfc822";
-  if (!isMail && (!filename || (disposition === "inline" && mimeType.startsWith("image/"))))
-    return undefined;
+  const isPicture = disposition === "inline" && mimeType.startsWith("image/");
+  if (!isMail && disposition !== "attachment" && (!filename || isPicture)) return undefined;
   const bytes =
     typeof content === "string"
       ? Buffer.from(content)
       : Buffer.from(content instanceof Uint8Array ? content : new Uint8Array(content));
-  return { bytes, filename: filename ?? `mail-${index + 1}.eml` };
+  const unnamed = isMail ? `mail-${index + 1}.eml` : `file-${index + 1}`;
+  return { bytes, filename: filename ?? unnamed };
 }
 
 /** The text of what is attached, each under its name; what cannot be read is only named, with the reason. */
@@ -92,6 +93,10 @@ interface Mail {
   attachments: readonly Attachment[];
 }
 
+const MAX_HINT = 300;
+const countLetters = (blocks: readonly TextBlock[]): number =>
+  blocks.reduce((sum, { text }) => sum + text.length, 0);
+
 /** The blocks of a mail: its head in words, its text, and what is attached. */
 async function readMail(mail: Mail, source: ExtractSource): ReturnType<ExtractFormat> {
   const { subject, from, to = [], cc = [], date, text, html, attachments } = mail;
@@ -105,19 +110,35 @@ async function readMail(mail: Mail, source: ExtractSource): ReturnType<ExtractFo
   if (subject) blocks.push({ kind: "heading", text: subject, level: 1 });
   if (head.length > 0) blocks.push({ kind: "row", text: head.join("\n") });
   // Quotes of earlier mails stay: often they hold the question.
-  if (text?.trim()) blocks.push(...paragraphs(text));
-  else if (html) {
-    const { body } = await parseDom(html);
-    if (body) blocks.push(...domBlocks(body));
-  }
+  const plain = [...paragraphs(text ?? "")];
+  const isShort = countLetters(plain) < MAX_HINT;
+  const { body } = html && isShort ? await parseDom(html) : { body: null };
+  const page = body ? [...domBlocks(body)] : [];
+  // The text of some is a hint to look at the page, which has what is said.
+  blocks.push(...(countLetters(page) > countLetters(plain) * 2 ? page : plain));
   blocks.push(...(await readAttachments(attachments, source)));
   return { title: subject ?? null, blocks };
 }
 
+/** What programs say of text whose character set they do not know; UTF-8 is the most likely one. */
+const NO_CHARSET = /charset *= *"?(?:us-ascii|(?:x-)?unknown(?:-8bit)?)\b"?/gi;
+
 /** A mail as it is sent over the internet (RFC 5322). */
 export const extractEml: ExtractFormat = async (source) => {
   const { default: PostalMime } = await optional("postal-mime", () => import("postal-mime"));
-  return readMail(await PostalMime.parse(source.bytes), source);
+  const written = source.bytes.toString("latin1").replace(NO_CHARSET, "charset=utf-8");
+  const bytes = Buffer.from(written, "latin1");
+  const mail = await PostalMime.parse(bytes);
+  const lost = (["subject", "text", "html"] as const).filter((field) =>
+    mail[field]?.includes("\ufffd"),
+  );
+  if (lost.length > 0) {
+    // Old mails say nothing of their character set.
+    const guessed = await decodeDocument(bytes).catch(() => bytes);
+    const read = await PostalMime.parse(guessed);
+    for (const field of lost) mail[field] = read[field];
+  }
+  return readMail(mail, source);
 };
 
 /** A mailbox: each mail is a section. */

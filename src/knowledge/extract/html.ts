@@ -38,23 +38,49 @@ const SKIPPED = new Set([
   "nav",
   "button",
   "select",
+  // How the characters before are pronounced.
+  "rp",
+  "rt",
 ]);
 const INLINE = new Set(
-  "a abbr b bdi bdo cite code data del dfn em font i ins kbd label mark q ruby rb rt rp s samp small span strong sub sup time tt u var wbr".split(
+  "a abbr acronym b bdi bdo big cite code data del dfn em font i input ins kbd label mark nobr q ruby rb s samp small span strike strong sub sup time tt u var wbr".split(
     " ",
   ),
 );
+const BLOCK = /^(?:[uod]l|article|blockquote|center|div|figure|h[1-6]|main|p|pre|section|table)$/;
 /** The attribute that has the level of a heading whose element changes. */
 const LEVEL = "data-rouse-level";
 /** An article that is less of the page's text than this is not what the page is about. */
 const ARTICLE_SHARE = 0.5;
 
-function renderNode(node: DomNode): string {
-  if (node.nodeType === TEXT) return node.textContent ?? "";
-  if (node.nodeType !== ELEMENT || SKIPPED.has(node.localName ?? "")) return "";
-  if (node.localName === "br") return " ";
-  const inner = [...node.childNodes].map(renderNode).join("");
-  return INLINE.has(node.localName ?? "") ? inner : ` ${inner} `;
+/** Word gives its own elements, such as those of places, prefixes. */
+const isInline = (name: string): boolean => INLINE.has(name) || name.includes(":");
+
+/** Returns whether an element has blocks in it, as links and fonts around a whole page have. */
+const holdsBlock = ({ childNodes }: DomNode): boolean =>
+  [...childNodes].some(
+    (child) =>
+      child.nodeType === ELEMENT && (BLOCK.test(child.localName ?? "") || holdsBlock(child)),
+  );
+
+function renderBox(input: DomElement): string {
+  if (!/^(?:checkbox|radio)$/i.test(input.getAttribute("type") ?? "")) return "";
+  return input.getAttribute("checked") === null ? "☐" : "☒";
+}
+
+/** Renders what is in a node. `gap` stands between its lines and blocks. */
+function renderNode(node: DomNode, gap = " "): string {
+  const { nodeType, localName = "", parentNode } = node;
+  if (nodeType === TEXT) return node.textContent ?? "";
+  if (nodeType !== ELEMENT || SKIPPED.has(localName)) return "";
+  if (localName === "br") return gap;
+  if (localName === "input") return renderBox(node as DomElement);
+  const children = [...node.childNodes];
+  const inner = children.map((child) => renderNode(child, gap)).join("");
+  // The mark of a note is no part of the word before.
+  if (localName === "sup" && [parentNode, ...children].some((near) => near?.localName === "a"))
+    return ` ${inner}`;
+  return isInline(localName) ? inner : gap + inner + gap;
 }
 
 /** The rows of a table, without those of tables in its cells. */
@@ -101,7 +127,7 @@ export function* domBlocks(root: DomNode): Generator<TextBlock> {
   };
   for (const node of root.childNodes) {
     const name = node.localName ?? "";
-    if (node.nodeType === TEXT || INLINE.has(name) || name === "br") {
+    if (node.nodeType === TEXT || name === "br" || (isInline(name) && !holdsBlock(node))) {
       line += renderNode(node);
       continue;
     }
@@ -112,7 +138,8 @@ export function* domBlocks(root: DomNode): Generator<TextBlock> {
       const text = tidy(renderNode(node));
       if (text !== "") yield { kind: "heading", text, level: Number(level) };
     } else if (name === "table") yield* htmlTable(node);
-    else if (name === "pre") yield { kind: "text", text: (node.textContent ?? "").trimEnd() };
+    else if (name === "pre")
+      yield { kind: "text", text: renderNode(node, "\n").replace(/^\n+/, "").trimEnd() };
     else yield* domBlocks(node);
   }
   yield* flush();

@@ -33,6 +33,8 @@ const BUILT_IN: Readonly<Record<number, string>> = {
 };
 /** Dates of the formats for East Asian languages. */
 const isEastAsianDate = (id: number): boolean => (id >= 27 && id <= 36) || (id >= 50 && id <= 58);
+/** As many digits as a workbook keeps of a number. */
+const PRECISION = 15;
 /** Days between the first days of the two calendars of workbooks. */
 const DAYS_TO_1904 = 1462;
 
@@ -67,7 +69,7 @@ export async function loadNumberFormat(
   return (value, written = "General") => {
     const { pattern, isDate } = getFormat(written);
     // Programs shorten long numbers to the width of the cell; people look for all digits.
-    if (pattern === "General" && Number.isInteger(value)) return String(value);
+    if (pattern === "General") return String(Number(value.toPrecision(PRECISION)));
     const shown = numfmt.format(pattern, isDate && is1904 ? value + DAYS_TO_1904 : value, {
       throws: false,
     });

@@ -14,11 +14,13 @@ import {
   type XmlElement,
 } from "./xml-tree.ts";
 
-/** Text that is no part of the page: notes on slides stay, comments and tracked deletions go. */
+/** Text that is no part of the page or of its words: notes stay, their marks, comments, tracked deletions and readings of characters go. */
 const SKIPPED = new Set([
   "office:annotation",
   "text:tracked-changes",
   "office:forms",
+  "text:note-citation",
+  "text:ruby-text",
   "svg:title",
   "svg:desc",
 ]);

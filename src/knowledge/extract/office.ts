@@ -1,5 +1,13 @@
+import { posix } from "node:path";
 import type { TextBlock } from "../chunk.ts";
-import { broken, checkParts, encrypted, optional, type ExtractFormat } from "./types.ts";
+import {
+  broken,
+  checkParts,
+  encrypted,
+  optional,
+  type ExtractFormat,
+  type ExtractSource,
+} from "./types.ts";
 import { domBlocks, parseDom } from "./html.ts";
 import { unzip, type ArchiveParts } from "./archive.ts";
 import { loadNumberFormat } from "./number-format.ts";
@@ -24,7 +32,9 @@ const MAX_OUTLINE = 9;
 const joinRuns = (paragraph: XmlElement, t: string, breaks: readonly string[]): string =>
   tidy(
     [...listElements(paragraph)]
-      .map((run) => (run.name === t ? toInnerText(run) : breaks.includes(run.name) ? " " : ""))
+      .map((run) =>
+        [t, "m:t"].includes(run.name) ? toInnerText(run) : breaks.includes(run.name) ? " " : "",
+      )
       .join(""),
   );
 
@@ -32,9 +42,16 @@ const joinRuns = (paragraph: XmlElement, t: string, breaks: readonly string[]): 
 async function readMargins(parts: ArchiveParts, kind: "header" | "footer"): Promise<TextBlock[]> {
   const lines: string[] = [];
   for (const [name, bytes] of parts)
-    if (name.startsWith(`word/${kind}`))
-      for (const paragraph of findElements(await readXmlTree(bytes), "w:p"))
-        lines.push(joinRuns(paragraph, "w:t", ["w:tab", "w:br"]));
+    if (name.startsWith(`word/${kind}`)) {
+      const paragraphs = findElements(await readXmlTree(unwrapText(bytes)), "w:p");
+      const texts = paragraphs.toReversed().map((paragraph) => {
+        const text = joinRuns(paragraph, "w:t", ["w:tab", "w:br"]);
+        // One in a text box is no part of the one that the box is in.
+        paragraph.children = [];
+        return text;
+      });
+      lines.push(...texts.toReversed());
+    }
   return toMargins(lines);
 }
 
@@ -42,7 +59,7 @@ const ALTERNATIVES =
   /<mc:AlternateContent\b[^>]*>((?:(?!<mc:AlternateContent\b)[^])*?)<\/mc:AlternateContent>/g;
 /** Elements around text that mammoth leaves out with the text. */
 const WRAPPERS =
-  /(?<=<\/?)(?:w:(?:fldSimple|dir|bdo)|wp:(?:anchor|inline)|a:graphic(?:Data)?|wp[sgc]:\w+|m:(?!(?:r|t|\w*Pr)\b)\w+)\b/g;
+  /(?<=<\/?)(?:w:(?:fldSimple|dir|bdo|ruby|rubyBase)|wp:(?:anchor|inline)|a:graphic(?:Data)?|wp[sgc]:\w+|m:(?!(?:r|t|\w*Pr)\b)\w+)\b/g;
 
 /** The alternative that has the text: drawings that a program cannot show may be pictures without it. */
 function chooseAlternative(inner: string): string {
@@ -108,7 +125,32 @@ async function mapHeadingStyles(styles: Buffer | undefined): Promise<string[]> {
 /** The parts with what is drawn of data: diagrams and charts. */
 const DRAWN = /^(?:ppt|word)\/(?:diagrams\/data|charts\/chart)/;
 
-export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
+const MAX_DEPTH = 3;
+
+/** Reads the documents that Word makes paragraphs of when it opens the file: programs put HTML into it in this way. */
+async function readChunks(
+  parts: ArchiveParts,
+  { depth, readAttached }: ExtractSource,
+): Promise<TextBlock[]> {
+  const blocks: TextBlock[] = [];
+  for (const [part, xml] of parts) {
+    if (depth >= MAX_DEPTH || !/^word\/document[^/]*\.xml$/.test(part)) continue;
+    const targets = await readTargets(parts, part);
+    for (const [, id = ""] of xml
+      .toString("utf8")
+      .matchAll(/<w:altChunk\b[^>]*\br:id="([^"]+)"/g)) {
+      const filename = targets.get(id) ?? "";
+      const chunk = parts.get(filename);
+      // The rest of the file is there without it.
+      const read = chunk && (await readAttached({ bytes: chunk, filename }).catch(() => undefined));
+      blocks.push(...(read?.blocks ?? []));
+    }
+  }
+  return blocks;
+}
+
+export const extractDocx: ExtractFormat = async (source) => {
+  const { bytes, limits } = source;
   const parts = await unzip(bytes, limits, (name) => !name.startsWith("word/media/"));
   const readable = [...parts].map(([name, part]) => [
     name,
@@ -141,6 +183,7 @@ export const extractDocx: ExtractFormat = async ({ bytes, limits }) => {
     blocks: [
       ...(await readMargins(parts, "header")),
       ...(body ? domBlocks(body) : []),
+      ...(await readChunks(parts, source)),
       ...drawn,
       ...(await readMargins(parts, "footer")),
     ],
@@ -228,6 +271,8 @@ function* slideBlocks({ children }: XmlElement, isTitle = false): Generator<Text
   for (const child of children) {
     if (typeof child === "string") continue;
     const { name } = child;
+    // What programs show that do not know the other alternative.
+    if (name === "mc:Fallback") continue;
     if (name === "a:tbl") yield* tableBlocks(findElements(child, "a:tr").map(toCells));
     else if (name === "a:p") {
       const text = toParagraph(child);
@@ -287,9 +332,10 @@ async function chapterNames(opf: Buffer, path: string): Promise<string[]> {
       .filter(({ attributes }) => attributes["media-type"]?.includes("html"))
       .map(({ attributes: { id = "", href = "" } }) => [id, href]),
   );
-  const base = path.slice(0, path.lastIndexOf("/") + 1);
   return findElements(tree, "itemref").flatMap(({ attributes: { idref = "" } }) =>
-    items.has(idref) ? [base + decodeURIComponent(items.get(idref) as string)] : [],
+    items.has(idref)
+      ? [posix.join(posix.dirname(path), decodeURIComponent(items.get(idref) as string))]
+      : [],
   );
 }
 

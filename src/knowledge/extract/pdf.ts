@@ -36,20 +36,34 @@ const FULL_RATIO = 0.85;
 /** So many lines at the top, and at the bottom, may be a header or a footer. */
 const MARGIN_LINES = 3;
 
+/** Returns whether an item is the raised number of a note: no part of the word before, as that of a unit (m2) is. */
+const isNoteMark = ({ str, height, transform }: Item, before: Line): boolean =>
+  /^\d{1,3}$/.test(str) &&
+  height < before.height * NOTE_RATIO &&
+  (transform[5] ?? 0) > before.y &&
+  /\p{L}{4}\p{P}*$/u.test(before.text);
+
+/** Returns whether an item was drawn to the left of the one before, as the words of Arabic and Hebrew are. */
+const isLeftOf = ({ transform, width }: Item, before: Item): boolean =>
+  (transform[4] ?? 0) + width < (before.transform[4] ?? 0);
+
 function toLines(items: readonly Item[], page: number): Line[] {
   const lines: Line[] = [];
   let current: Line | undefined;
+  let last: Item | undefined;
   for (const item of items) {
     const y = item.transform[5] ?? 0;
     if (item.str !== "") {
       current ??= { text: "", page, height: 0, width: 0, y, usual: 0 };
+      if (isNoteMark(item, current) || (last && isLeftOf(item, last))) current.text += " ";
+      last = item.str.trim() === "" ? undefined : item;
       current.text += item.str;
       current.width += item.width;
       if (item.str.trim() !== "") current.height = Math.max(current.height, item.height);
     }
     if (!item.hasEOL || !current) continue;
     lines.push(current);
-    current = undefined;
+    current = last = undefined;
   }
   if (current) lines.push(current);
   const found = lines.filter((line) => line.text.trim() !== "");
@@ -73,7 +87,7 @@ const STARTS_UNSPACED = /^[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}，。、；�
 /** Joins two lines of one paragraph: a word divided at the line's end becomes one again, Chinese and Japanese take no space. */
 function join2(before: string, line: string): string {
   if (before === "") return line;
-  if (/\p{L}-$/u.test(before) && /^\p{Ll}/u.test(line)) return before.slice(0, -1) + line;
+  if (/\p{L}[-\u2010]$/u.test(before) && /^\p{Ll}/u.test(line)) return before.slice(0, -1) + line;
   return UNSPACED.test(before) && STARTS_UNSPACED.test(line) ? before + line : `${before} ${line}`;
 }
 
@@ -296,8 +310,8 @@ function standInForDrawing(): void {
   for (const name of ["DOMMatrix", "ImageData", "Path2D"]) scope[name] ??= function standIn() {};
 }
 
-/** Titles that programs write if the author gave none. */
-const NO_TITLE = /^(?:untitled\b.*|\(anonymous\)|)$/i;
+/** Titles that programs write if the author gave none, and what they write before the name of a file. */
+const NO_TITLE = /^(?:(?:untitled\b.*|\(anonymous\))$|Microsoft (?:Word|PowerPoint|Excel) - )/i;
 
 /** PDF with the pages' numbers. Without the character maps, text in Chinese, Japanese and Korean comes out empty, without an error. */
 export const extractPdf: ExtractFormat = async ({ bytes, limits, progress }) => {
@@ -340,7 +354,7 @@ export const extractPdf: ExtractFormat = async ({ bytes, limits, progress }) => 
   const { numPages } = document;
   await task.destroy();
   return {
-    title: typeof title === "string" && !NO_TITLE.test(title.trim()) ? title.trim() : null,
+    title: typeof title === "string" ? title.trim().replace(NO_TITLE, "") || null : null,
     pages: numPages,
     blocks: buildBlocks(dividePages(pages)),
   };

@@ -105,6 +105,8 @@ class RtfReader {
   /** Of each cell of the row: the word that merges it with the one to the left of it, or above it. */
   #merges: string[] = [];
   #merge = "";
+  /** True in a paragraph of a cell. */
+  #isInCell = false;
 
   get #group(): Group {
     return this.#groups.at(-1) as Group;
@@ -179,8 +181,11 @@ class RtfReader {
 
   #controlText(word: string, number = MAX_OUTLINE): void {
     if (PARAGRAPH_ENDS.has(word)) this.#end();
-    else if (word === "pard") this.#group.level = undefined;
-    else if (word === "outlinelevel")
+    else if (word === "intbl") this.#isInCell = true;
+    else if (word === "pard") {
+      this.#group.level = undefined;
+      this.#isInCell = false;
+    } else if (word === "outlinelevel")
       this.#group.level = number < MAX_OUTLINE ? number + 1 : undefined;
     else if (TEXTS[word] !== undefined) this.#add(TEXTS[word]);
     else if (word === "trowd") this.#merges = [];
@@ -228,7 +233,7 @@ class RtfReader {
 
   #end(): void {
     // A paragraph inside of a cell goes on in it.
-    if (this.#cells.length > 0) return void (this.#text += " ");
+    if (this.#isInCell || this.#cells.length > 0) return void (this.#text += " ");
     const text = this.#take();
     if (text === "") return;
     this.#endTable();
@@ -239,6 +244,7 @@ class RtfReader {
   }
 
   #endRow(): void {
+    this.#isInCell = false;
     const above = this.#rows.at(-1) ?? [];
     const cells = this.#cells.splice(0);
     for (const [index, merge] of this.#merges.entries())

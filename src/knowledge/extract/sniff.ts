@@ -82,6 +82,8 @@ function textFormat(head: string, filename: string): FormatId {
   const named = TEXTS.find((id) => FORMATS[id].extensions.some((one) => one === ending));
   if (named !== undefined && (named !== "xml" || start.startsWith("<"))) return named;
   if (/^<\?xml\b/i.test(start)) return "xml";
+  // Exports for Excel and Word, under their endings.
+  if (/^<\s*(?:table|meta|style|div)\b/i.test(start)) return "html";
   const mailbox = MAIL_START.exec(head.trimStart());
   if (mailbox?.index === 0 && isMail(head.trimStart().slice(mailbox[0].length))) return "mbox";
   return isMail(head) ? "eml" : "text";

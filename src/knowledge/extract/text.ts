@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from "node:util";
 import { getSpelling, parseJson } from "../../core/json.ts";
 import type { TextBlock } from "../chunk.ts";
 import { decodeDocument } from "./charset.ts";
@@ -18,24 +19,38 @@ export function* paragraphs(text: string): Generator<TextBlock> {
   }
 }
 
+/** Logs of programs have sequences that set colours, whose letters would be part of the words. */
 export const extractText: ExtractFormat = async ({ bytes }) => ({
-  blocks: paragraphs(await decodeDocument(bytes)),
+  blocks: paragraphs(stripVTControlCharacters(await decodeDocument(bytes))),
 });
 
 /** Parses a heading that begins with `#`. */
 function parseHeading(line: string): TextBlock | undefined {
-  const [, marks, text = ""] = /^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$/.exec(line) ?? [];
+  const [, marks, text = ""] = /^ {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$/.exec(line) ?? [];
   return marks === undefined ? undefined : { kind: "heading", text, level: marks.length };
 }
 
-/** The cells of a table's line, without its outer bars. */
+/** The cells of a table's line, without its outer bars. One behind a backslash is text. */
 const toRow = (line: string): string =>
   line
     .trim()
-    .replace(/^\||\|$/g, "")
-    .split("|")
-    .map((cell) => cell.trim())
+    .replace(/^\||(?<!\\)\|$/g, "")
+    .split(/(?<!\\)\|/)
+    .map((cell) => cell.trim().replaceAll("\\|", "|"))
     .join(" | ");
+
+/** The begin of code, also behind the mark of a list's item: no line that has the end of it too. */
+const FENCE = /^ {0,3}(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}(?!.*`)|~{3,})/;
+
+/** Returns the mark of the code that goes on behind a line, which may end it. */
+const goOn = (fence: string, line: string): string | undefined =>
+  line.trim().startsWith(fence) && /^[`~]+$/.test(line.trim()) ? undefined : fence;
+
+/** Returns whether a line is below the names of a table's columns, or an empty row. */
+const isRule = (line: string): boolean => line.includes("|") && !/[^\s|:-]/.test(line);
+
+const isTableRow = (line: string, isInTable: boolean): boolean =>
+  isRule(line) || /^\s*\|.*\|\s*$/.test(line) || (isInTable && line.includes("|"));
 
 /** Markdown by its lines: headings of both kinds, fenced code as it is, tables by their rows. */
 function* markdownBlocks(text: string): Generator<TextBlock> {
@@ -47,17 +62,27 @@ function* markdownBlocks(text: string): Generator<TextBlock> {
     paragraph = [];
     return joined === "" ? [] : [{ kind: "text", text: joined }];
   };
+  /** The row of a line. Without outer bars, only the line below the names says that they are a table's. */
+  const readRow = (line: string): TextBlock[] => {
+    const isNamed = isRule(line) && header === undefined && paragraph.at(-1)?.includes("|");
+    const names = isNamed ? paragraph.pop() : undefined;
+    const before = flush();
+    if (isRule(line) && names === undefined) return before;
+    const text = toRow(names ?? line);
+    const named = header === undefined ? {} : { header };
+    header ??= text;
+    return [...before, { kind: "row", text, ...named }];
+  };
   for (const line of text.split(LINES)) {
-    const marker = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1];
-    if (fence !== undefined || marker !== undefined) {
+    const isCode = fence !== undefined;
+    fence = fence === undefined ? FENCE.exec(line)?.[1] : goOn(fence, line);
+    if (isCode || fence !== undefined) {
       paragraph.push(line);
-      if (fence === undefined) fence = marker;
-      else if (marker?.startsWith(fence)) fence = undefined;
       continue;
     }
     const heading = parseHeading(line);
     const underline = /^ {0,3}(={2,}|-{2,})[ \t]*$/.exec(line)?.[1];
-    const isRow = /^\s*\|.*\|\s*$/.test(line);
+    const isRow = isTableRow(line, header !== undefined);
     if (!isRow) header = undefined;
     if (heading) {
       yield* flush();
@@ -65,13 +90,8 @@ function* markdownBlocks(text: string): Generator<TextBlock> {
     } else if (underline !== undefined && paragraph.length === 1) {
       const [above = ""] = paragraph.splice(0);
       yield { kind: "heading", text: above.trim(), level: underline.startsWith("=") ? 1 : 2 };
-    } else if (isRow) {
-      yield* flush();
-      if (!/[^\s|:-]/.test(line)) continue;
-      const row = toRow(line);
-      yield { kind: "row", text: row, ...(header === undefined ? {} : { header }) };
-      header ??= row;
-    } else if (line.trim() === "") yield* flush();
+    } else if (isRow) yield* readRow(line);
+    else if (line.trim() === "") yield* flush();
     else paragraph.push(line);
   }
   yield* flush();
@@ -85,7 +105,8 @@ export const extractMarkdown: ExtractFormat = async ({ bytes }) => {
   const front = FRONT_MATTER.exec(text);
   const facts: TextBlock[] = front?.[1]?.trim() ? [{ kind: "row", text: front[1].trim() }] : [];
   const blocks = [...facts, ...markdownBlocks(text.slice(front?.[0].length ?? 0))];
-  const named = /^title:[ \t]*["']?(.+?)["']?[ \t]*$/m.exec(front?.[1] ?? "")?.[1];
+  // An empty one, or a text that begins in the next line, is none.
+  const named = /^title:[ \t]*(["']?)([^\s"'>|].*?)\1[ \t]*$/m.exec(front?.[1] ?? "")?.[2];
   return {
     title:
       named ?? blocks.find(({ kind, level }) => kind === "heading" && level === 1)?.text ?? null,
@@ -93,7 +114,8 @@ export const extractMarkdown: ExtractFormat = async ({ bytes }) => {
   };
 };
 
-const DELIMITERS = [",", ";", "\t", "|"];
+/** Of those that are as likely, the first one counts: a comma may divide decimals. */
+const DELIMITERS = ["\t", ";", ",", "|"];
 
 /** The character that divides the cells: the one of which most lines have the same number, then the one that they have most of. */
 function findDelimiter(text: string): string {
@@ -168,26 +190,26 @@ const toRows = (values: readonly unknown[]): TextBlock[] =>
     .map((value): TextBlock => ({ kind: "row", text: [...leaves(value, "")].join("; ") }))
     .filter(({ text }) => text !== "");
 
-/** A list by its members, an object by its leaves. */
-function parseRows(text: string, isLines: boolean): TextBlock[] {
-  if (isLines)
-    return toRows(
-      text
-        .split(LINES)
-        .filter((line) => line.trim() !== "")
-        .map((line) => parseJson(line)),
-    );
-  const value = parseJson(text);
-  if (Array.isArray(value)) return toRows(value);
-  return [...leaves(value, "")].map((line) => ({ kind: "row", text: line }));
-}
+const tryParse = (text: string): unknown => {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+};
 
-/** A file that is no JSON after all is read as text. */
+/**
+ * A list by its members, an object by its leaves, lines of JSON by the lines, whatever the name says. A file that is no JSON
+ * after all is read as text, and so is a line that is cut off.
+ */
 export const extractJson: ExtractFormat = async ({ bytes, filename }) => {
   const text = (await decodeDocument(bytes)).replace(/^\ufeff/, "");
-  try {
-    return { blocks: parseRows(text, /\.(?:jsonl|ndjson)$/i.test(filename)) };
-  } catch {
-    return { blocks: paragraphs(text) };
-  }
+  const whole = /\.(?:jsonl|ndjson)$/i.test(filename) ? undefined : tryParse(text);
+  if (Array.isArray(whole)) return { blocks: toRows(whole) };
+  if (whole !== undefined)
+    return { blocks: [...leaves(whole, "")].map((line) => ({ kind: "row", text: line })) };
+  const lines = text.split(LINES).filter((line) => line.trim() !== "");
+  return tryParse(lines[0] ?? "") === undefined
+    ? { blocks: paragraphs(text) }
+    : { blocks: toRows(lines.map((line) => tryParse(line) ?? line)) };
 };

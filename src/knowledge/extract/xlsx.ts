@@ -45,6 +45,8 @@ function parseRange(range: string): Merge | undefined {
     : undefined;
 }
 
+const isTrue = (value: string): boolean => /^(?:1|true|on)$/i.test(value);
+
 /** The sheets in the order of their tabs, and whether days are counted from 1904 on. */
 async function readWorkbook(parts: ArchiveParts): Promise<{ sheets: Sheet[]; is1904: boolean }> {
   const workbook = parts.get("xl/workbook.xml");
@@ -60,14 +62,20 @@ async function readWorkbook(parts: ArchiveParts): Promise<{ sheets: Sheet[]; is1
     };
   });
   const is1904 = findElements(tree, "workbookPr").some(({ attributes }) =>
-    /^(?:1|true|on)$/.test(attributes["date1904"] ?? ""),
+    isTrue(attributes["date1904"] ?? ""),
   );
   return { sheets, is1904 };
 }
 
+/** A text as a cell shows it: characters that XML cannot have are written as `_x000D_` (ECMA-376 part 1, 22.9.2.19). */
+const decodeText = (text: string): string =>
+  tidy(
+    text.replace(/_x([\dA-F]{4})_/gi, (_, code: string) => String.fromCharCode(parseInt(code, 16))),
+  );
+
 /** A text, without how it is pronounced. */
 const toText = (element: XmlElement): string =>
-  tidy(toInnerText(element, ({ name }) => (toLocal(name) === "rPh" ? "" : undefined)));
+  decodeText(toInnerText(element, ({ name }) => (toLocal(name) === "rPh" ? "" : undefined)));
 
 /** The texts that cells share. */
 async function readSharedTexts(bytes: Buffer | undefined): Promise<string[]> {
@@ -105,10 +113,10 @@ function renderCell(cell: XmlElement, shared: readonly string[], numbers: Number
     case "inlineStr":
       return inline ? toText(inline) : "";
     case "b":
-      return value === "1" ? "TRUE" : "FALSE";
+      return isTrue(value) ? "TRUE" : "FALSE";
     case "str":
     case "e":
-      return tidy(value);
+      return decodeText(value);
     case "d":
       return value.replace(/T00:00:00(?:\.0+)?Z?$/, "");
     default: {
@@ -131,7 +139,7 @@ const MARGIN = /^(?:odd|even|first)(?:Header|Footer)$/;
 
 /** Renders a header or footer without its codes: sections, fonts, sizes, and fields such as the page's number. */
 function renderMargin(text: string): string {
-  const hasField = /&[PNDTAFZ]/.test(text);
+  const hasField = /(?<!&)(?:&&)*&[PNDTAFZ]/.test(text);
   const words = tidy(
     text
       .replace(/&&/g, "\u0000")
@@ -184,6 +192,16 @@ async function readSheet(
   return { rows, merges, margins };
 }
 
+/** The texts in the shapes on a sheet, such as text boxes. */
+async function readShapes(parts: ArchiveParts, sheet: string): Promise<TextBlock[]> {
+  const texts = new Set<string>();
+  for (const name of (await readTargets(parts, sheet)).values())
+    if (name.startsWith("xl/drawings/"))
+      for (const paragraph of findElements(await readXmlTree(parts.get(name)), "a:p"))
+        texts.add(tidy(toInnerText(paragraph)));
+  return [...texts].filter((text) => text !== "").map((text) => ({ kind: "text", text }));
+}
+
 /** Counts the numbers of a sorted list that are not above a limit. */
 function countUpTo(sorted: readonly number[], limit: number): number {
   let from = 0;
@@ -230,12 +248,16 @@ function* toRows({ rows, merges }: SheetContent): Generator<TableCell[]> {
 /** A workbook as people see it: numbers in their formats, merged cells in all they cover, without hidden sheets. */
 export const extractXlsx: ExtractFormat = async ({ bytes, limits, progress }) => {
   const parts = await unzip(bytes, limits, (name) =>
-    /^xl\/(?:(?:_rels\/)?workbook\.xml|sharedStrings|styles|worksheets\/[^/]*\.xml$)/i.test(name),
+    /^xl\/(?:(?:_rels\/)?workbook\.xml|sharedStrings|styles|worksheets\/|drawings\/drawing)/i.test(
+      name,
+    ),
   );
   const { sheets, is1904 } = await readWorkbook(parts);
   const shown = sheets.filter(({ isHidden }) => !isHidden);
   checkParts("the workbook", shown.length, limits.pages, "sheet");
-  const shared = await readSharedTexts(parts.get("xl/sharedStrings.xml"));
+  // Names of parts are the same in capitals, as some programs write this one.
+  const texts = [...parts].find(([name]) => /^xl\/sharedStrings\.xml$/i.test(name));
+  const shared = await readSharedTexts(texts?.[1]);
   const numbers = await loadNumberFormats({
     ...(await readStyles(parts.get("xl/styles.xml"))),
     is1904,
@@ -245,7 +267,7 @@ export const extractXlsx: ExtractFormat = async ({ bytes, limits, progress }) =>
     const part = parts.get(file);
     if (!part) continue;
     const sheet = await readSheet(part, (cell) => renderCell(cell, shared, numbers));
-    const rows = [...tableBlocks(toRows(sheet))];
+    const rows = [...tableBlocks(toRows(sheet)), ...(await readShapes(parts, file))];
     progress((index + 1) / shown.length);
     // A sheet without cells would name the one after it.
     if (rows.length === 0) continue;

@@ -128,10 +128,13 @@ export async function readTargets(parts: ArchiveParts, part: string): Promise<Ma
 
 const LONG_WORD = /\p{L}{4,}/gu;
 const MIN_LONG_WORDS = 2;
+/** The digits of telephone numbers and accounts are more than those of pages. */
+const MIN_DIGITS = 7;
 
 /** Returns whether a line of a margin that has a number or a field tells something besides. */
 export const isTelling = (text: string): boolean =>
-  (text.match(LONG_WORD)?.length ?? 0) >= MIN_LONG_WORDS;
+  (text.match(LONG_WORD)?.length ?? 0) >= MIN_LONG_WORDS ||
+  (text.match(/\d/g)?.length ?? 0) >= MIN_DIGITS;
 
 /** The lines of headers or footers, each once. One such as "Page 1 of 3" tells nothing. */
 export const toMargins = (lines: Iterable<string>): TextBlock[] =>

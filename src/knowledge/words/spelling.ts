@@ -21,13 +21,13 @@ for (let kana = FIRST_KANA; kana <= LAST_KANA; kana++) others[kana] = kana - KAN
 for (const group of HAN_VARIANTS.flatMap((line) => line.split(" ")))
   for (let at = 1; at < group.length; at++) others[group.charCodeAt(at)] = group.charCodeAt(0);
 
-/** Marks inside of words that are not seen: soft hyphens, joiners, directions. */
-const INVISIBLE = /[\u00ad\u061c\u200c-\u200f\u202a-\u202e\u2060-\u2064\ufeff]/g;
+/** Marks inside of words that are not seen: soft hyphens, places for line ends, joiners, directions, variants of a character. */
+const INVISIBLE = /[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\p{VS}]|\u20e3/gu;
 const HAS_OTHERS = /[\u0660-\uffff]/;
 const APOSTROPHES =
   /(?<=[\u0400-\u052f])['`\u00b4\u02b9\u02bc\u2018\u2019\u2032](?=[\u0400-\u052f])/g;
-/** Names of which the letters alone are names of something else. */
-const NAMES = /(?<![\p{L}\p{N}])(?:([a-z])(\+\+|#)|\.net)(?![\p{L}\p{N}])/gu;
+/** Names of which the letters alone are names of something else, also with the number of a version. */
+const NAMES = /(?<![\p{L}\p{N}])(?:([a-z])(\+\+|#)|\.net)(?!\p{L})(?=(\p{N}?))/gu;
 
 /** Writes the variants of a script in one way: Han characters as simplified ones, Katakana as Hiragana, all digits as 0 to 9. */
 function foldCharacters(text: string): string {
@@ -48,9 +48,10 @@ export function foldSpelling(text: string): string {
   if (HAS_OTHERS.test(folded)) folded = foldCharacters(folded);
   if (/[\u0400-\u052f]/.test(folded)) folded = folded.replaceAll(APOSTROPHES, "");
   if (/\+\+|#|\.net/.test(folded))
-    folded = folded.replaceAll(NAMES, (_name, letter?: string, sign?: string) =>
-      letter === undefined ? " dotnet" : `${letter}${sign === "#" ? "sharp" : "pp"}`,
-    );
+    folded = folded.replaceAll(NAMES, (_name, letter?: string, sign?: string, version?: string) => {
+      const name = letter === undefined ? " dotnet" : `${letter}${sign === "#" ? "sharp" : "pp"}`;
+      return version ? `${name} ` : name;
+    });
   return folded;
 }
 

@@ -6,6 +6,7 @@ import {
   type Language,
   type Script,
 } from "./languages.ts";
+import { toIndexed } from "./stem.ts";
 import { listGrams, readWords, type Token, type Words } from "./tokens.ts";
 
 /** Which language the words of each script are taken for. */
@@ -107,6 +108,17 @@ function groupByScript(tokens: readonly Token[]): Map<Script, Token[]> {
   return words;
 }
 
+const UMLAUTS: Record<string, string> = { ä: "ae", ö: "oe", ü: "ue" };
+
+/** The forms in which a word is indexed. German names in other texts have one more, as they are written without umlauts. */
+function listForms(token: Token, language: Language): string[] {
+  const { code } = language;
+  const own = token.getIndexed(language);
+  if ((code !== "en" && code !== "mis") || !/[äöü]/.test(token.text)) return [own];
+  const spelled = token.text.replaceAll(/[äöü]/g, (letter) => UMLAUTS[letter] ?? letter);
+  return [own, toIndexed(spelled, language)];
+}
+
 /** The words and n-grams that a passage is indexed by. */
 export interface IndexForm {
   /** Stems, separated by spaces. */
@@ -119,7 +131,7 @@ export interface IndexForm {
 }
 
 /** The version of what documents are indexed as: a gateway that starts indexes those of an older one again. */
-export const INDEX_FORM = 2;
+export const INDEX_FORM = 3;
 
 const EMPTY: Profile = new Map();
 
@@ -146,7 +158,7 @@ export class DocumentTokenizer {
     const add = (token: Token): void => {
       if (token.script === undefined) return void words.push(token.text);
       if (token.script !== language?.script) language = profile.get(token.script);
-      words.push(language ? token.getIndexed(language) : token.text);
+      words.push(...(language ? listForms(token, language) : [token.text]));
     };
     for (const token of tokens)
       if (token.isRun) {
@@ -290,7 +302,7 @@ export function readQuestion(text: string, codes: readonly string[]): Question {
     else if (token.script === undefined) add({ text: token.text, prefix: false, ...of });
     else
       for (const language of languages.get(token.script) ?? [])
-        add({ text: token.getIndexed(language), prefix: false, ...of });
+        for (const form of listForms(token, language)) add({ text: form, prefix: false, ...of });
   }
   const telling = words.map(({ token }) => token);
   const grams = listGrams(
