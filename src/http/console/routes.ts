@@ -84,7 +84,8 @@ export function isSameOrigin(c: Context): boolean {
   const site = c.req.header("sec-fetch-site");
   if (site !== undefined) return site === "same-origin" || site === "none";
   const origin = c.req.header("origin");
-  return origin === undefined || new URL(origin).host === c.req.header("host");
+  // Browsers send `null` for a page that hides where it is from.
+  return origin === undefined || URL.parse(origin)?.host === c.req.header("host");
 }
 
 const escapeHtml = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
