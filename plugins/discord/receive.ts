@@ -1,5 +1,5 @@
 import type { REST } from "@discordjs/rest";
-import type { SessionInfo, WebSocketManager } from "@discordjs/ws";
+import type { SessionInfo, SimpleShardingStrategy, WebSocketManager } from "@discordjs/ws";
 import {
   ChannelError,
   checkpoint,
@@ -288,6 +288,32 @@ function useGateway(manager: WebSocketManager, url: string): void {
   manager.fetchGatewayInformation = async (force) => ({ ...(await ask(force)), url });
 }
 
+/** Methods of a connection of the SDK that it does not wait for: their errors would end the process. */
+const LEFT_ALONE = ["internalConnect", "onMessage", "onClose", "heartbeat"];
+
+/** Calls `fail` if a connection of a strategy has such an error, as at a frame without its parts. */
+function catchErrors(
+  strategy: SimpleShardingStrategy,
+  fail: (error: ChannelError) => void,
+): SimpleShardingStrategy {
+  type Method = (...values: unknown[]) => Promise<void>;
+  const { shards } = strategy as unknown as { shards: Map<number, Record<string, Method>> };
+  const connect = strategy.connect.bind(strategy);
+  strategy.connect = () => {
+    for (const shard of shards.values())
+      for (const name of LEFT_ALONE) {
+        const method = shard[name]?.bind(shard);
+        if (method)
+          shard[name] = (...values) =>
+            method(...values).catch(() =>
+              fail(new ChannelError("discord sent what is not its format")),
+            );
+      }
+    return connect();
+  };
+  return strategy;
+}
+
 /** The gateway of Discord: one session, taken up again after a cut and after a restart, so that Discord sends what was missed. */
 export async function listen(
   { token, gatewayUrl }: { token: string; gatewayUrl?: string | undefined },
@@ -306,7 +332,7 @@ export async function listen(
   /** One connection, of a manager of its own. */
   const connect = async (watched: ChannelHost): Promise<void> => {
     const rest = await client();
-    const { WebSocketManager: Manager } = await loadPackage(
+    const { WebSocketManager: Manager, SimpleShardingStrategy: Strategy } = await loadPackage(
       "@discordjs/ws",
       () => import("@discordjs/ws"),
     );
@@ -323,6 +349,7 @@ export async function listen(
         intents,
         rest,
         shardCount: 1,
+        buildStrategy: (own) => catchErrors(new Strategy(own), connection.fail),
         async retrieveSessionInfo() {
           // The SDK would connect again by itself, and cannot be told not to: the next connection is another manager's.
           if (connection.signal.aborted) await new Promise(() => undefined);

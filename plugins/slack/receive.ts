@@ -312,6 +312,11 @@ export function createSocket(
           logger: silent,
           clientOptions: clientOptions(context, connection.signal),
         });
+        // The client's reader rejects, where nobody can catch it, at a frame without its parts: that would end the process.
+        const [read] = client.listeners("ws_message") as ((...frame: unknown[]) => Promise<void>)[];
+        client
+          .removeAllListeners("ws_message")
+          .on("ws_message", (...frame) => void read?.(...frame).catch(() => undefined));
         client.once("disconnected", () => connection.ended());
         client.on("slack_event", (envelope: Envelope) =>
           connection.inOrder(() => take(envelope, host)),

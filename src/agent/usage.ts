@@ -23,7 +23,9 @@ function getCost(usage: Usage, price: ModelPrice | undefined): number | undefine
   const { inputTokens, outputTokens, cachedInputTokens = 0, cacheWriteTokens = 0 } = usage;
   if (!price || inputTokens === undefined || outputTokens === undefined) return undefined;
   const { input, output, cachedInput = input, cacheWrite = input } = price;
-  const plain = inputTokens - cachedInputTokens - cacheWriteTokens;
+  const cached = cachedInputTokens + cacheWriteTokens;
+  // Some providers count what was cached beside the input.
+  const plain = cached > inputTokens ? inputTokens : inputTokens - cached;
   return round(
     (plain * input +
       cachedInputTokens * cachedInput +
@@ -33,9 +35,9 @@ function getCost(usage: Usage, price: ModelPrice | undefined): number | undefine
   );
 }
 
-/** Returns the tokens of a model call, with its cost. Counts that the provider did not report are absent. */
+/** Returns the tokens of a model call, with its cost. Counts that the provider did not report, or below 0, are absent. */
 export function toUsage(counted: CountedTokens, price: ModelPrice | undefined): Usage {
-  const usage = dropUndefined({
+  const usage = dropUnknown({
     inputTokens: counted.inputTokens,
     outputTokens: counted.outputTokens,
     totalTokens: counted.totalTokens,
@@ -43,7 +45,7 @@ export function toUsage(counted: CountedTokens, price: ModelPrice | undefined): 
     cacheWriteTokens: counted.inputTokenDetails?.cacheWriteTokens || undefined,
     reasoningTokens: counted.outputTokenDetails?.reasoningTokens || undefined,
   });
-  return dropUndefined({ ...usage, costUsd: getCost(usage, price) });
+  return dropUnknown({ ...usage, costUsd: getCost(usage, price) });
 }
 
 const TOKENS = [
@@ -65,11 +67,13 @@ export function addUsage(calls: readonly Usage[]): Usage {
   const costUsd = isPriced
     ? round(calls.reduce((sum, call) => sum + (call.costUsd ?? 0), 0))
     : undefined;
-  return dropUndefined({ ...Object.fromEntries(sums), costUsd });
+  return dropUnknown({ ...Object.fromEntries(sums), costUsd });
 }
 
-const dropUndefined = (usage: { [K in keyof Usage]: Usage[K] | undefined }): Usage =>
-  Object.fromEntries(Object.entries(usage).filter(([, value]) => value !== undefined));
+const dropUnknown = (usage: { [K in keyof Usage]: Usage[K] | undefined }): Usage =>
+  Object.fromEntries(
+    Object.entries(usage).filter(([, value]) => value !== undefined && value >= 0),
+  );
 
 /** Finds models of agents whose price is unknown: for a budget of money, their runs would count as free. */
 export function findUnpricedModels(agents: readonly Agent[], models: Models): Issue[] {

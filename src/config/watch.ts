@@ -45,8 +45,8 @@ const MAX_LINKS = 40;
 /** Names by the folder that they are in. */
 type Names = Map<string, Set<string>>;
 
-/** The file at a path; undefined if there is nothing, or nothing that may be seen. */
-function find(path: string, look: (path: string) => Stats): Stats | undefined {
+/** Looks at a path; undefined if there is nothing, or nothing that may be seen. */
+function find<T>(path: string, look: (path: string) => T): T | undefined {
   try {
     return look(path);
   } catch {
@@ -64,7 +64,7 @@ function findPlaces({ dirs, files }: Places): { names: Names; folders: Set<strin
   // A thousand files of one folder have the same way to it.
   const known = new Map<string, Stats | undefined>();
   const look = (path: string): Stats | undefined => {
-    if (!known.has(path)) known.set(path, find(path, lstatSync));
+    if (!known.has(path)) known.set(path, find<Stats>(path, lstatSync));
     return known.get(path);
   };
   /** Returns the path without links, or undefined if there is nothing. */
@@ -79,8 +79,11 @@ function findPlaces({ dirs, files }: Places): { names: Names; folders: Set<strin
         names.set(at, (names.get(at) ?? new Set()).add(name));
       if (!found) return undefined;
       if (found.isSymbolicLink()) {
-        const target = resolve(at, readlinkSync(next), ...members.slice(index + 1));
-        return links === 0 ? undefined : add(target, links - 1);
+        // By now there may be something else.
+        const target = find(next, (link) =>
+          resolve(at, readlinkSync(link), ...members.slice(index + 1)),
+        );
+        return links === 0 || target === undefined ? undefined : add(target, links - 1);
       }
       at = next;
     }
@@ -127,7 +130,7 @@ export function haveChanged(
     if (stamp === undefined) continue;
     const isChanged = noted.has(path)
       ? noted.get(path) !== stamp
-      : (find(path, statSync)?.ctimeMs ?? 0) >= since;
+      : (find<Stats>(path, statSync)?.ctimeMs ?? 0) >= since;
     if (isChanged) return true;
   }
   return false;
@@ -193,7 +196,7 @@ export function watchFiles({
     ({ names, folders } = findPlaces(wanted));
     const inodes = new Map<string, number>();
     for (const dir of [...names.keys(), ...folders]) {
-      const found = find(dir, statSync);
+      const found = find<Stats>(dir, statSync);
       if (found?.isDirectory()) inodes.set(dir, found.ino);
     }
     for (const [dir, { ino }] of watchers) if (inodes.get(dir) !== ino) drop(dir);

@@ -75,6 +75,11 @@ export function createDirectHooks({
         });
         rejections.note(answered.status, answered.reason, describe);
         write(incoming, outgoing, answered);
+      })
+      // Left to nobody, it would end the process.
+      .catch((error: unknown) => {
+        renderThrown(error, log);
+        outgoing.destroy();
       });
     return true;
   };

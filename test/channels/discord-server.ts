@@ -46,6 +46,8 @@ export interface DiscordServer {
   gateway: { op: "identify" | "resume"; path: string; d: Record<string, unknown> }[];
   /** Sends an event to all sessions; those without a connection get it when they resume. */
   push(message: object, event?: "MESSAGE_CREATE" | "MESSAGE_UPDATE" | "INTERACTION_CREATE"): void;
+  /** Sends a frame to all connections as it is. */
+  say(frame: string): void;
   /** Somebody presses a button of the last message, in a guild or in direct messages. */
   press(label: string, user: string, where?: "guild", locale?: string): void;
   /** Somebody chooses a command of the app. */
@@ -453,6 +455,7 @@ export async function startDiscord(): Promise<DiscordServer> {
       for (const session of sessions.values())
         emit(session, event, showTo(session, event, message));
     },
+    say: (frame) => wss.clients.forEach((socket) => socket.send(frame)),
     disconnect(code) {
       for (const socket of wss.clients) {
         if (code === undefined) socket.terminate();

@@ -296,6 +296,18 @@ describe("discord", () => {
       expect(host.states[0]).toEqual({ ok: false, message: "not receiving: discord answered 502" });
     });
 
+    it.each(['{"op":9,"d":null}', '{"op":10}', '{"op":0,"t":"READY","s":1}'])(
+      "frames: what happens when one lacks its parts (%s)",
+      async (frame) => {
+        const host = testHost();
+        await listen(host);
+        await connected(host);
+        server.say(frame);
+        server.push(message("next"));
+        await vi.waitFor(() => expect(texts(host)).toEqual(["next"]), 8000);
+      },
+    );
+
     it("says why the gateway refuses it", async () => {
       const host = testHost();
       await listen(host);

@@ -70,6 +70,8 @@ export interface SlackServer {
   names: Record<string, string>;
   /** Sends an event through the socket, as soon as there is one, until it is acknowledged. */
   emit(event: object): void;
+  /** Sends a frame through the socket as it is. */
+  say(frame: string): void;
   /** Somebody presses a button of the last message: by the socket if there is one, else the request is returned. */
   press(label: string, user: string): Request | undefined;
   typing: TypingLog;
@@ -480,6 +482,7 @@ export async function startSlack(): Promise<SlackServer> {
       waiting.set(id, payload);
       for (const socket of sockets) push(socket, id, payload);
     },
+    say: (frame) => sockets.forEach((socket) => socket.send(frame)),
     redeliver() {
       for (const socket of sockets) for (const [id, payload] of waiting) push(socket, id, payload);
     },

@@ -279,6 +279,19 @@ describe("Socket Mode", () => {
     expect(gateway.received).toEqual([]);
   });
 
+  it("frames: what happens when they lack what they should hold", async () => {
+    const { server, channel } = await world({ appToken: APP_TOKEN });
+    const gateway = testHost();
+    listening(channel, gateway);
+    await until(() => expect(gateway.states).toHaveLength(1));
+    for (const payload of [undefined, {}, { type: "app_rate_limited", minute_rate_limited: 1 }])
+      server.say(JSON.stringify({ type: "events_api", envelope_id: "e", payload }));
+    for (const frame of ["null", "{"]) server.say(frame);
+    server.emit(dm("hello"));
+    await until(() => expect(gateway.received.map(({ text }) => text)).toEqual(["hello"]));
+    expect(gateway.states).toEqual([{ ok: true, message: "connected" }]);
+  });
+
   it("keeps the order of messages", async () => {
     const { server, channel } = await world({ appToken: APP_TOKEN });
     const gateway = testHost();

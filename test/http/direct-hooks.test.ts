@@ -1,4 +1,10 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createLogger } from "../../src/core/log.ts";
+import { createDirectHooks } from "../../src/http/direct-hooks.ts";
+import type { Snapshot } from "../../src/intake/types.ts";
 import { createWorld, TOKEN, type World } from "../e2e/world.ts";
 import { speak } from "./raw.ts";
 
@@ -114,4 +120,20 @@ it("answers pipelined requests in their order, and closes a connection whose bod
   expect(
     answer.match(/connection: (?:close|keep-alive)/gi)?.map((line) => line.toLowerCase()),
   ).toEqual(["connection: keep-alive", "connection: keep-alive", "connection: close"]);
+});
+
+it("direct hooks: what happens when an answer cannot be written", async () => {
+  const lines: string[] = [];
+  const direct = createDirectHooks({
+    answer: async () => ({ status: 200, headers: { "x-name": "Zażółć" }, body: null }),
+    snapshot: () => ({ config: { hooks: { path: "/hooks" } } }) as Snapshot,
+    rejections: { note: () => undefined },
+    log: createLogger("error", { write: (line) => void lines.push(line) }),
+  });
+  const server = createServer((incoming, outgoing) => void direct(incoming, outgoing));
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  await expect(fetch(`http://127.0.0.1:${port}/hooks/wake`, { method: "POST" })).rejects.toThrow();
+  expect(lines).toEqual([expect.stringContaining("ERR_INVALID_CHAR")]);
+  server.close();
 });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { toUsage } from "../../src/agent/usage.ts";
 import { createCli } from "../cli/world.ts";
 import { startModel, type Model } from "./model.ts";
 import { platformWorld, type PlatformWorld } from "./world.ts";
@@ -230,4 +231,19 @@ it("`rouse runs --usage` and `rouse runs` print costs, and say where one is unkn
   expect((await rouse("runs", idOf("local/big"))).out).toMatch(/^cost +\$0\.\d{4}$/m);
   expect((await rouse("runs", idOf("free/unpriced"))).out).toMatch(/^cost +unknown$/m);
   await cli.close();
+});
+
+it.each([
+  [
+    "counts below 0",
+    { inputTokens: 1151, outputTokens: -35, totalTokens: 1116 },
+    { inputTokens: 1151, totalTokens: 1116 },
+  ],
+  [
+    "more cached input than input",
+    { inputTokens: 100, outputTokens: 10, inputTokenDetails: { cacheReadTokens: 6500 } },
+    { inputTokens: 100, outputTokens: 10, cachedInputTokens: 6500, costUsd: 0.00353 },
+  ],
+])("usage: what happens when a provider reports %s", (_what, reported, usage) => {
+  expect(toUsage(reported, PRICES["local/big"])).toEqual(usage);
 });

@@ -170,8 +170,8 @@ function collectFields<T>(entries: Iterable<readonly [string, T]>): Record<strin
   for (const [name, value] of entries) {
     if (name === "__proto__") continue;
     const before = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    fields[name] =
-      before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value];
+    if (Array.isArray(before)) before.push(value);
+    else fields[name] = before === undefined ? value : [before, value];
   }
   return fields;
 }

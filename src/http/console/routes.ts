@@ -87,6 +87,7 @@ export function isSameOrigin(c: Context): boolean {
   const site = c.req.header("sec-fetch-site");
   if (site !== undefined) return site === "same-origin" || site === "none";
   const origin = c.req.header("origin");
+  // Browsers send `null` for a page that hides where it is from.
   return origin === undefined || URL.parse(origin)?.host === c.req.header("host");
 }
 
