@@ -42,10 +42,12 @@ const codeText = (code: string): string => escape(code).replace(/`(?=``)/g, `\`$
 /** The same text in mrkdwn, for servers that do not know `markdown_text`. */
 export function toMrkdwn(text: string): string {
   return renderMarkdown(text, {
-    // Text whose own signs open no mark and no quote.
+    // Text whose own signs open no mark and no quote. Addresses stay.
     escape: (part) =>
       escape(part)
-        .replace(/(?<![\p{L}\p{N}])[*_~`](?=\S)/gu, `$&${JOINER}`)
+        .replace(/https?:\/\/\S+|(?<![\p{L}\p{N}])[*_~`](?=\S)/gu, (sign) =>
+          sign.startsWith("http") ? sign : `${sign}${JOINER}`,
+        )
         .replace(/^&gt;/gm, `${JOINER}$&`),
     address: escape,
     mark: (kind, part) => markLines(MARKS[kind], part),

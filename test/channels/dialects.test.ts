@@ -105,6 +105,7 @@ const MATTERMOST: Case[] = [
   ],
   ["&#64;all @&#97;ll a &amp; b", `@${J}all @${J}all a & b`],
   ["a&#98;@all &#64;all", `ab@all @${J}all`],
+  ["[see https://a.example/b_c] <d> [x@a.example] @rosa"],
   ["&commat;here \\*\\_ &lt;b&gt; 1 &amp;lt; 2", `@${J}here \\*\\_ <b> 1 &${J}lt; 2`],
 ];
 
@@ -121,6 +122,7 @@ const TEAMS: Case[] = [
   ],
   ['a <b class="x_y">b</b> c<!-- *d* -->', 'a &lt;b class="x_y">b&lt;/b> c&lt;!-- \\*d\\* -->'],
   ["<https://a.example/?a=1&b=2> <ada@example.com>", "https://a.example/?a=1&b=2 ada@example.com"],
+  ["**[see https://a.example/b_c]** [x@a.example] _[www.a.example_"],
   [
     "| Name | 数 |\n|:--|--:|\n| **日本語** | 1 |\n| `a\\|b` [c](https://a.example) | 👍 |",
     "```\nName                       数\n-------------------------  --\n日本語                     1\na|b c (https://a.example)  👍\n```",
