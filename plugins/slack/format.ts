@@ -10,7 +10,8 @@ const MARKS = { heading: "*", strong: "*", emphasis: "_", delete: "~" };
  */
 export function toMarkdown(text: string): string {
   if (!/<|!\[/.test(text)) return text;
-  const shown = (part: string): string => part.replace(/\\?</g, "&lt;");
+  const shown = (part: string): string =>
+    part.replace(/\\.|</gs, (sign) => (sign.endsWith("<") ? "&lt;" : sign));
   return rewriteMarkdown(text, (node, { source }) => {
     if (node.type === "text") return shown(source);
     const isLink = node.type === "link" || node.type === "definition";

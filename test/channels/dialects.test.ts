@@ -123,6 +123,7 @@ const TEAMS: Case[] = [
   ['a <b class="x_y">b</b> c<!-- *d* -->', 'a &lt;b class="x_y">b&lt;/b> c&lt;!-- \\*d\\* -->'],
   ["<https://a.example/?a=1&b=2> <ada@example.com>", "https://a.example/?a=1&b=2 ada@example.com"],
   ["**[see https://a.example/b_c]** [x@a.example] _[www.a.example_"],
+  ["\\\\<b\\\\> \\<c", "\\\\&lt;b\\\\> &lt;c"],
   [
     "| Name | 数 |\n|:--|--:|\n| **日本語** | 1 |\n| `a\\|b` [c](https://a.example) | 👍 |",
     "```\nName                       数\n-------------------------  --\n日本語                     1\na|b c (https://a.example)  👍\n```",
@@ -149,6 +150,7 @@ const SLACK: Case[] = [
   ],
   ["[a](<https://a.example/b c>) [<b>](#d)", "[a](<https://a.example/b c>) [&lt;b>](#d)"],
   ["a <b>bold</b> <script>x</script>", "a &lt;b>bold&lt;/b> &lt;script>x&lt;/script>"],
+  ["[see https://a.example] \\\\<b\\\\> \\<c", "[see https://a.example] \\\\&lt;b\\\\> &lt;c"],
   ["![a *chart*](https://a.example/c.png) 日本語", "a chart: https://a.example/c.png 日本語"],
   [
     "[![x](https://a.example/i_1.png)](https://b.example)",
