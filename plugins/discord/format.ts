@@ -57,9 +57,10 @@ const DIALECT: Dialect = {
   link(text, url, plain) {
     // A bare address stands as it is: Discord makes a link of it, and would show escapes.
     if (plain === url || `mailto:${plain}` === url || `http://${plain}` === url) return plain;
-    // Discord makes no link of a text that is an address itself, so that none poses as another.
+    // Discord makes no link of a text that is an address itself, so that none poses as another, and shows escapes in it.
     if (!LINKABLE.test(url) || plain.trim() === "" || /https?:\/\/|\w\.\w/.test(plain))
       return undefined;
+    if (text.includes("\\")) return undefined;
     // An address ends where it should: parentheses and white space would end it sooner.
     const address = url.replace(
       /[()\s<>\\]/g,

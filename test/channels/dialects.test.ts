@@ -79,6 +79,7 @@ const DISCORD: Case[] = [
     "\\[a](https://x.example) https://x.example/d_e",
   ],
   ["![a chart](https://x.example/c_d_e.png)", "a chart https://x.example/c_d_e.png"],
+  ["[\\_\\_init\\_\\_](https://x.example)", "\\_\\_init\\_\\_ (https://x.example)"],
   ["> a\n>\n> > b", "> a\n> \n> » b"],
   [
     "| n | x |\n|--:|:-:|\n| 1 | 日本 |\n| 22 | **[l](https://x.example)** |",
