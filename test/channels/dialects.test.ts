@@ -41,6 +41,11 @@ const TELEGRAM: Case[] = [
     '<a href="https://x.example/&quot;q&quot;">a</a> (the title)',
   ],
   ["[a](./file.md) [b](javascript:x)", "a (./file.md) b (javascript:x)"],
+  [
+    "[a](http://grafana:3000/d/1.2) [b](tel:+15551234567)",
+    "a (http://grafana:3000/d/1.2) b (tel:+15551234567)",
+  ],
+  ["[`a_b`](https://x.example)", '<a href="https://x.example">a_b</a>'],
   ["[a][r]\n\n[r]: https://x.example", '<a href="https://x.example">a</a>'],
   ["![a chart](https://x.example/c.png)", "a chart https://x.example/c.png"],
   ["> a\n>\n> > b", "<blockquote>a\n\n&gt; b</blockquote>"],
