@@ -55,12 +55,15 @@ export function toMrkdwn(text: string): string {
     once: true,
     // Slack shows a mark beside a letter, of whatever script.
     apart: /[\p{L}\p{N}]/u,
-    // One backtick cannot hold another; three can.
-    code: (code) => (code.includes("`") ? `\`\`\`${codeText(code)}\`\`\`` : `\`${escape(code)}\``),
+    // One backtick cannot hold another; three can, but for one at the edge.
+    code: (code) =>
+      code.includes("`")
+        ? `\`\`\`${codeText(code).replace(/^(?=`)|(?<=`)$/g, JOINER)}\`\`\``
+        : `\`${escape(code)}\``,
     block: (code) => `\`\`\`\n${codeText(code)}\n\`\`\``,
     link(_, url, plain) {
-      // `<!channel>` would call everybody.
-      if (/^[@!#]/.test(url)) return undefined;
+      // `<!channel>` would call everybody, and `<./a.md|a>` is no link.
+      if (!/^[a-z][\w+.-]*:/i.test(url)) return undefined;
       const address = url
         .replace(/[\s<>|]/g, (sign) => encodeURIComponent(sign))
         .replaceAll("&", "&amp;");

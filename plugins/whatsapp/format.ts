@@ -29,10 +29,7 @@ const DIALECT: Dialect = {
   // Invisible characters keep a backtick at the edge from running into the marks.
   code: (code) =>
     code.includes("`")
-      ? `\`\`\`${parted(code.replace(/^`/, `${INVISIBLE}\``).replace(/`$/, `\`${INVISIBLE}`))}\`\`\``.replaceAll(
-          "\n",
-          "",
-        )
+      ? `\`\`\`${parted(code.replace(/^(?=`)|(?<=`)$/g, INVISIBLE))}\`\`\``.replaceAll("\n", "")
       : `\`${code}\``,
   block: (code) => `\`\`\`\n${parted(code)}\n\`\`\``,
   bullet: "- ",

@@ -173,7 +173,7 @@ const MRKDWN: Case[] = [
   ],
   ["[a|b > c](<https://a.example/x|y z>)", "<https://a.example/x%7Cy%20z|a|b &gt; c>"],
   ["[a][1] ![b][1]\n\n[1]: https://a.example/c", "<https://a.example/c|a> b: https://a.example/c"],
-  ["[x](!channel) [](@U1) [y](#C1)", "x (!channel) @U1 y (#C1)"],
+  ["[x](!channel) [](@U1) [y](#C1) [z](./z.md)", "x (!channel) @U1 y (#C1) z (./z.md)"],
   [
     "- a\n  1. b\n  2. c\n     - d\n- [x] e\n- [ ] f",
     "• a\n    1. b\n    2. c\n        • d\n• ☑ e\n• ☐ f",
@@ -183,6 +183,7 @@ const MRKDWN: Case[] = [
     "`` a`b ``\n\n````\n```\nx < y\n````",
     `\`\`\`a\`b\`\`\`\n\n\`\`\`\n\`${J}\`\`\nx &lt; y\n\`\`\``,
   ],
+  ["`` `x` `` [see https://a.example/_b]", `\`\`\`${J}\`x\`${J}\`\`\` [see https://a.example/_b]`],
   [
     "| a | long |\n|:-:|-:|\n| **1** | [x](https://b.example) |",
     "```\na | long\n1 | x (https://b.example)\n```",
