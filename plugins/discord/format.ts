@@ -11,11 +11,15 @@ const MARKS: Record<Mark, string> = { heading: "**", strong: "**", emphasis: "*"
  * Text as Discord shows it unchanged. What looks like a mention, an emoji or a time (`<@1>`, `<:a:1>`, `<t:1>`) is no
  * such thing in a reply. `_` inside a word is no mark for Discord either.
  */
-function escape(text: string): string {
+function escape(text: string, before: string): string {
   const links = text.includes("](");
-  return text.replace(SPECIAL, (part) =>
-    part.startsWith("http") || (part === "[" && !links) ? part : `\\${part}`,
-  );
+  // Discord takes signs right behind a bare address for a part of it.
+  const [address = ""] = /(?<!\]\()https?:\/\/[^\s<]+$/.exec(before.slice(-2000)) ?? [];
+  return (address + text)
+    .replace(SPECIAL, (part) =>
+      part.startsWith("http") || (part === "[" && !links) ? part : `\\${part}`,
+    )
+    .slice(address.length);
 }
 
 /** Marks that mean a block only at the start of a line. */

@@ -48,6 +48,7 @@ const TELEGRAM: Case[] = [
   ["[`a_b`](https://x.example)", '<a href="https://x.example">a_b</a>'],
   ["[a][r]\n\n[r]: https://x.example", '<a href="https://x.example">a</a>'],
   ["![a chart](https://x.example/c.png)", "a chart https://x.example/c.png"],
+  ["见 https://x.example/?a=1&b=2，谢谢", "见 https://x.example/?a=1&amp;b=2 ，谢谢"],
   ["> a\n>\n> > b", "<blockquote>a\n\n&gt; b</blockquote>"],
   [
     "| n | <x> |\n|--:|:-:|\n| 1 | 日本 |\n| 22 | [l](https://x.example) |",
@@ -84,7 +85,14 @@ const DISCORD: Case[] = [
     "\\[a](https://x.example) https://x.example/d_e",
   ],
   ["![a chart](https://x.example/c_d_e.png)", "a chart https://x.example/c_d_e.png"],
+  // Discord shows escapes in the text of a link, and takes what stands behind an address for a part of it.
   ["[\\_\\_init\\_\\_](https://x.example)", "\\_\\_init\\_\\_ (https://x.example)"],
+  ["https://x.example/* (https://x.example/a_) [a](https://x.example)\\*b"],
+  [
+    "见 <https://x.example/d>（详）https://x.example/e。**a**![图](https://x.example/f)请看",
+    "见 https://x.example/d （详）https://x.example/e 。**a**图 https://x.example/f 请看",
+  ],
+  ["> a\r\n> b\r\n\r\nc", "> a\n> b\n\nc"],
   ["> a\n>\n> > b", "> a\n> \n> » b"],
   [
     "| n | x |\n|--:|:-:|\n| 1 | 日本 |\n| 22 | **[l](https://x.example)** |",
@@ -184,6 +192,7 @@ const MRKDWN: Case[] = [
     `\`\`\`a\`b\`\`\`\n\n\`\`\`\n\`${J}\`\`\nx &lt; y\n\`\`\``,
   ],
   ["`` `x` `` [see https://a.example/_b]", `\`\`\`${J}\`x\`${J}\`\`\` [see https://a.example/_b]`],
+  ["见 https://a.example/b，谢谢", "见 <https://a.example/b> ，谢谢"],
   [
     "| a | long |\n|:-:|-:|\n| **1** | [x](https://b.example) |",
     "```\na | long\n1 | x (https://b.example)\n```",
@@ -212,6 +221,8 @@ const WHATSAPP: Case[] = [
     "[a](https://a.example/b_(c)) <https://b.example> www.d.example [f][g]\n\n[g]: https://g.example",
     "a (https://a.example/b_(c)) https://b.example www.d.example f (https://g.example)",
   ],
+  ["https://a.example/_b_/c www.a.example/_b_ [see https://a.example/_b_c_]"],
+  ["看[https://a.example](https://a.example)了解", "看https://a.example 了解"],
   [
     "![a](https://a.example/x.png) [![b](https://a.example/z.png)](https://c.example)",
     "a (https://a.example/x.png) b (https://a.example/z.png) (https://c.example)",
