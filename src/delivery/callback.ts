@@ -3,6 +3,7 @@ import type { LookupAddress } from "node:dns";
 import type { IncomingMessage, RequestOptions } from "node:http";
 import type { Callback } from "../config/schema/limits.ts";
 import { createHostList, type HostList } from "../core/http/address.ts";
+import { getHeaderWait } from "../core/http/retry-after.ts";
 import type { Traces } from "../core/http/trace-context.ts";
 import { callbackKey } from "../core/secret.ts";
 import type { Channel, OutgoingMessage, SendResult } from "../contract/channel.ts";
@@ -54,17 +55,13 @@ async function post(url: URL, body: string, options: RequestOptions): Promise<In
   });
 }
 
-function getRetryAfter(answer: IncomingMessage): { afterMs?: number } {
-  const seconds = Number(answer.headers["retry-after"]);
-  return Number.isFinite(seconds) && seconds > 0 ? { afterMs: seconds * 1000 } : {};
-}
-
-function toSendResult(answer: IncomingMessage): SendResult {
+function toSendResult(answer: IncomingMessage, now: number): SendResult {
   const status = answer.statusCode ?? 0;
   const reason = `the address answered ${status}`;
+  const afterMs = getHeaderWait(answer.headers, now);
   if (status >= 200 && status < 300) return { status: "sent" };
   if (status === 408 || status === 429 || status >= 500)
-    return { status: "retry", reason, ...getRetryAfter(answer) };
+    return { status: "retry", reason, ...(afterMs && { afterMs }) };
   return {
     status: "failed",
     reason: status >= 300 && status < 400 ? `${reason}: redirects are not followed` : reason,
@@ -111,6 +108,7 @@ export function createCallbackChannel({
     try {
       return toSendResult(
         await post(url, text, { headers, signal: until, lookup: await guardedLookup(list) }),
+        clock.now(),
       );
     } catch (error) {
       const { code = "error" } = error as { code?: string };

@@ -132,6 +132,23 @@ describe("a callback", () => {
     expect(got).toHaveLength(3);
   });
 
+  it("is tried again at the time that the address names", async () => {
+    answer = () => ({
+      status: 503,
+      headers: { "retry-after": "Thu, 01 Jan 1970 00:10:00 GMT" },
+    });
+    const channel = createCallbackChannel({
+      getCallback: () => ({ url: `http://127.0.0.1:${port}/`, secret: SECRET }),
+      hosts: () => ["127.0.0.1"],
+      clock: { now: () => 0 },
+    });
+    const message = { to: "x", text: "{}", thread: "job", idempotencyKey: "dlv_1.0" };
+    expect(await channel.send(message, new AbortController().signal)).toMatchObject({
+      status: "retry",
+      afterMs: 600_000,
+    });
+  });
+
   it("is given up where the address refuses it, and follows no redirect", async () => {
     answer = (n) =>
       n === 1
