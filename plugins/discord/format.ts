@@ -11,11 +11,15 @@ const MARKS: Record<Mark, string> = { heading: "**", strong: "**", emphasis: "*"
  * Text as Discord shows it unchanged. What looks like a mention, an emoji or a time (`<@1>`, `<:a:1>`, `<t:1>`) is no
  * such thing in a reply. `_` inside a word is no mark for Discord either.
  */
-function escape(text: string): string {
+function escape(text: string, before: string): string {
   const links = text.includes("](");
-  return text.replace(SPECIAL, (part) =>
-    part.startsWith("http") || (part === "[" && !links) ? part : `\\${part}`,
-  );
+  // Discord takes signs right behind a bare address for a part of it.
+  const [address = ""] = /(?<!\]\()https?:\/\/[^\s<]+$/.exec(before.slice(-2000)) ?? [];
+  return (address + text)
+    .replace(SPECIAL, (part) =>
+      part.startsWith("http") || (part === "[" && !links) ? part : `\\${part}`,
+    )
+    .slice(address.length);
 }
 
 /** Marks that mean a block only at the start of a line. */
@@ -57,9 +61,10 @@ const DIALECT: Dialect = {
   link(text, url, plain) {
     // A bare address stands as it is: Discord makes a link of it, and would show escapes.
     if (plain === url || `mailto:${plain}` === url || `http://${plain}` === url) return plain;
-    // Discord makes no link of a text that is an address itself, so that none poses as another.
+    // Discord makes no link of a text that is an address itself, so that none poses as another, and shows escapes in it.
     if (!LINKABLE.test(url) || plain.trim() === "" || /https?:\/\/|\w\.\w/.test(plain))
       return undefined;
+    if (text.includes("\\")) return undefined;
     // An address ends where it should: parentheses and white space would end it sooner.
     const address = url.replace(
       /[()\s<>\\]/g,

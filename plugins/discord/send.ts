@@ -71,10 +71,13 @@ const CODES: Record<string, string> = {
   50001: "the bot has no access to the channel",
   50006: "empty message",
   50007: "the user takes no messages from the bot",
+  50008: "not a text channel",
   50013: "the bot may not write there",
   50035: "not a valid message",
   50083: "the thread is archived",
   50278: "the user shares no server with the bot",
+  160005: "the thread is locked",
+  200000: "blocked by the server's AutoMod",
 };
 
 /** The client of the HTTP API, made when first needed. It repeats nothing by itself: the outbox does, and forgets nothing. */

@@ -20,7 +20,7 @@ export interface TeamsContent {
     type?: unknown;
     text?: unknown;
     locale?: unknown;
-    mentioned?: { id?: unknown };
+    mentioned?: { id?: unknown; name?: unknown };
     quotedReply?: { senderId?: unknown; senderName?: unknown; preview?: unknown };
   }[];
   attachments?: TeamsAttachment[];
@@ -138,7 +138,10 @@ export function readContent(
   // The text holds the words of what is answered or forwarded, and no addresses of links.
   const isRich =
     !parseText(text)?.trim() || quotes.length > 0 || hasQuotes(own) || /<a\s/i.test(own);
-  const names = mentions.map((mention) => toText(parseText(mention.text) ?? ""));
+  // Teams leaves the text out if the name has an `&`.
+  const names = mentions.map(({ text: mark, mentioned }) =>
+    toText(parseText(mark) ?? parseText(mentioned?.name) ?? ""),
+  );
   const said = replaceMentions(isRich ? own : (parseText(text) ?? ""), (name) =>
     names.includes(name) ? "" : renderMention(name, ""),
   );

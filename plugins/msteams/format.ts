@@ -16,7 +16,7 @@ export function toTeams(text: string): string {
           .join(" ");
       // Teams obeys some HTML and drops the rest without a word, and takes more for HTML than markdown does (`Map<K,V>`).
       case "text":
-        return source.replace(/\\?</g, "&lt;");
+        return source.replace(/\\.|</gs, (sign) => (sign.endsWith("<") ? "&lt;" : sign));
       case "html":
         return escapeMarks(source).replaceAll("&", "&amp;").replaceAll("<", "&lt;");
       // `<https://…>` looks like HTML to it; a bare address it makes a link of.

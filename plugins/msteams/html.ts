@@ -5,7 +5,10 @@ const LINK =
   /<a\b[^>]{0,2000}?\bhref="([^"]{0,2000})"[^>]{0,2000}>((?:(?!<\/a>)[^]){0,2000})<\/a>/gi;
 /** A picture that comes along as a file, too; an emoji is not one. */
 const PICTURE = /<img\b[^>]{0,1000}\bschema\.skype\.com\/AMSImage\b[^>]{0,1000}>/gi;
-const IMAGE = /<img\b[^>]{0,2000}?\balt="([^"]{0,500})"[^>]{0,2000}>/gi;
+const IMAGE = /<(?:img|emoji)\b[^>]{0,2000}?\balt="([^"]{0,500})"[^>]{0,2000}>/gi;
+/** The end of a line: also the begin of a list inside of an item. */
+const BREAK =
+  /<br\s*\/?>|<\/(?:p|div|li|tr|blockquote|pre|codeblock|h\d)>\s*(?:<[ou]l\b[^>]{0,1000}>\s*)?|<[ou]l\b[^>]{0,1000}>/gi;
 
 const strip = (html: string): string => html.replace(/<[^>]{0,4000}>/g, "");
 
@@ -16,7 +19,7 @@ export function toText(html: string): string {
     .replace(PICTURE, "")
     .replace(IMAGE, "$1")
     .replace(/<\/t[dh]>\s*(?=<t[dh]\b)/gi, " | ")
-    .replace(/<br\s*\/?>|<\/(?:p|div|li|tr|blockquote|h\d)>\s*/gi, "\n");
+    .replace(BREAK, "\n");
   return decodeHTML(strip(said)).replaceAll("\u00a0", " ").trim();
 }
 

@@ -10,7 +10,8 @@ const MARKS = { heading: "*", strong: "*", emphasis: "_", delete: "~" };
  */
 export function toMarkdown(text: string): string {
   if (!/<|!\[/.test(text)) return text;
-  const shown = (part: string): string => part.replace(/\\?</g, "&lt;");
+  const shown = (part: string): string =>
+    part.replace(/\\.|</gs, (sign) => (sign.endsWith("<") ? "&lt;" : sign));
   return rewriteMarkdown(text, (node, { source }) => {
     if (node.type === "text") return shown(source);
     const isLink = node.type === "link" || node.type === "definition";
@@ -42,22 +43,27 @@ const codeText = (code: string): string => escape(code).replace(/`(?=``)/g, `\`$
 /** The same text in mrkdwn, for servers that do not know `markdown_text`. */
 export function toMrkdwn(text: string): string {
   return renderMarkdown(text, {
-    // Text whose own signs open no mark and no quote.
+    // Text whose own signs open no mark and no quote. Addresses stay.
     escape: (part) =>
       escape(part)
-        .replace(/(?<![\p{L}\p{N}])[*_~`](?=\S)/gu, `$&${JOINER}`)
+        .replace(/https?:\/\/\S+|(?<![\p{L}\p{N}])[*_~`](?=\S)/gu, (sign) =>
+          sign.startsWith("http") ? sign : `${sign}${JOINER}`,
+        )
         .replace(/^&gt;/gm, `${JOINER}$&`),
     address: escape,
     mark: (kind, part) => markLines(MARKS[kind], part),
     once: true,
     // Slack shows a mark beside a letter, of whatever script.
     apart: /[\p{L}\p{N}]/u,
-    // One backtick cannot hold another; three can.
-    code: (code) => (code.includes("`") ? `\`\`\`${codeText(code)}\`\`\`` : `\`${escape(code)}\``),
+    // One backtick cannot hold another; three can, but for one at the edge.
+    code: (code) =>
+      code.includes("`")
+        ? `\`\`\`${codeText(code).replace(/^(?=`)|(?<=`)$/g, JOINER)}\`\`\``
+        : `\`${escape(code)}\``,
     block: (code) => `\`\`\`\n${codeText(code)}\n\`\`\``,
     link(_, url, plain) {
-      // `<!channel>` would call everybody.
-      if (/^[@!#]/.test(url)) return undefined;
+      // `<!channel>` would call everybody, and `<./a.md|a>` is no link.
+      if (!/^[a-z][\w+.-]*:/i.test(url)) return undefined;
       const address = url
         .replace(/[\s<>|]/g, (sign) => encodeURIComponent(sign))
         .replaceAll("&", "&amp;");

@@ -2,8 +2,8 @@ import { BOX_DRAWING, escapeHtml, htmlText, renderMarkdown, type Dialect } from 
 
 /** Telegram leaves out all entities of a message after the first hundred: what they hid, as a link's address, is then written out. */
 const MAX_ENTITIES = 100;
-/** Addresses that Telegram makes a link of; of others it would show the text alone. */
-const LINKABLE = /^(?:https?|ftp|tg|mailto|tel):/i;
+/** Addresses that Telegram makes a link of; of others, as of hosts without a dot, it would show the text alone. */
+const LINKABLE = /^(?:tg:|https?:\/\/[^/?#]*[.[])/i;
 const TAGS = { heading: "b", strong: "b", emphasis: "i", delete: "s" };
 
 /** A markdown text in Telegram's HTML. */
@@ -34,7 +34,8 @@ function dialect(entities: number): Dialect {
     link(text, url, plain) {
       if (plain === url || `mailto:${plain}` === url || `http://${plain}` === url) return text;
       return LINKABLE.test(url) && plain.trim() !== "" && left > 0
-        ? tag(`a href="${escapeHtml(url)}"`, text, "a")
+        ? // Of a link that is code as a whole Telegram keeps the code alone.
+          tag(`a href="${escapeHtml(url)}"`, text.replace(/<\/?code>/g, ""), "a")
         : undefined;
     },
     image: (alt, address) => `${alt} ${address}`,

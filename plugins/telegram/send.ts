@@ -23,8 +23,8 @@ const NO_TOKEN = (status: number) =>
 const KNOWN = new RegExp(
   [
     "chat not found|message is too long|message text is empty|message thread not found|TOPIC_CLOSED|bot was blocked by the user",
-    "user is deactivated|bot was kicked|bot is not a member|bot can't initiate conversation with a user|bots can't send messages to bots",
-    "message to edit not found|message can't be edited|not enough rights|have no rights to send|CHAT_WRITE_FORBIDDEN|terminated by other getUpdates request|webhook is active",
+    "user is deactivated|bot was kicked|bot is not a member|group chat was deleted|bot can't initiate conversation with a user|bots can't send messages to bots",
+    "message to edit not found|message can't be edited|need administrator rights|not enough rights|have no rights to send|CHAT_WRITE_FORBIDDEN|terminated by other getUpdates request|webhook is active",
   ].join("|"),
   "i",
 );

@@ -11,16 +11,17 @@ const parted = (code: string): string => code.replaceAll("```", `\`\`${INVISIBLE
  * letter is not documented; people there write no spaces, so that such a mark counts as obeyed.
  */
 const LETTER = /(?![\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Hang}])[\p{L}\p{N}]/u;
-/** The first of two marks that WhatsApp would obey. */
+/** An address, or the first of two marks that WhatsApp would obey. */
 const PAIR = new RegExp(
-  `(?<!${LETTER.source})([*_~\`])(?=\\S)(?=.*?\\S\\1(?!${LETTER.source}))`,
+  `https?://\\S+|(?<!${LETTER.source})([*_~\`])(?=\\S)(?=.*?\\S\\1(?!${LETTER.source}))`,
   "gu",
 );
 
 /** WhatsApp's own marks. What has no form there, as links, is written out. */
 const DIALECT: Dialect = {
   // There is no escape: an invisible character behind a mark keeps a pair of them from being obeyed.
-  escape: (text) => text.replace(PAIR, `$1${INVISIBLE}`),
+  escape: (text) =>
+    text.replace(PAIR, (part) => (part.startsWith("http") ? part : `${part}${INVISIBLE}`)),
   paragraph: (text) => text.replace(/^>/gm, `${INVISIBLE}>`),
   mark: (kind, text) => markLines(MARKS[kind], text),
   once: true,
@@ -28,10 +29,7 @@ const DIALECT: Dialect = {
   // Invisible characters keep a backtick at the edge from running into the marks.
   code: (code) =>
     code.includes("`")
-      ? `\`\`\`${parted(code.replace(/^`/, `${INVISIBLE}\``).replace(/`$/, `\`${INVISIBLE}`))}\`\`\``.replaceAll(
-          "\n",
-          "",
-        )
+      ? `\`\`\`${parted(code.replace(/^(?=`)|(?<=`)$/g, INVISIBLE))}\`\`\``.replaceAll("\n", "")
       : `\`${code}\``,
   block: (code) => `\`\`\`\n${parted(code)}\n\`\`\``,
   bullet: "- ",

@@ -1,4 +1,5 @@
 import { cutText } from "../core/text.ts";
+import { says } from "./dialect.ts";
 import type { HeardPart } from "./heard.ts";
 import { objectsIn } from "./kit.ts";
 
@@ -13,7 +14,7 @@ const lines = (texts: readonly Text[]): string =>
 /** A link as people point at it: its words and its address. */
 export function renderLink(words: Text, url: Text): string {
   const [text, address] = [lines([words]), lines([url])];
-  return text === "" || address === "" || text === address
+  return text === "" || address === "" || says(text, address)
     ? text || address
     : `[${text}](${address})`;
 }

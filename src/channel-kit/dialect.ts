@@ -22,8 +22,8 @@ export type Mark = "heading" | "strong" | "emphasis" | "delete";
  * is lost: a link as `text (address)`, an image as its address, a table in columns.
  */
 export interface Dialect {
-  /** Text as the channel shows it unchanged. */
-  escape?(text: string): string;
+  /** Text as the channel shows it unchanged; `before` is written before it in its block. */
+  escape?(text: string, before: string): string;
   /** An address that stands for itself. */
   address?(url: string): string;
   /** A paragraph, for what means something at the start of a line alone. */
@@ -93,7 +93,8 @@ export const BOX_DRAWING: Dialect = {
 const COLUMNS: Columns = { between: " | ", rule: ["-", "-+-"], aligned: true };
 const BOXES = ["☐ ", "☑ "] as const;
 
-const escape = (text: string, { dialect }: Page): string => dialect.escape?.(text) ?? text;
+const escape = (text: string, { dialect }: Page, before = ""): string =>
+  dialect.escape?.(text, before) ?? text;
 const paragraph = (text: string, { dialect }: Page): string => dialect.paragraph?.(text) ?? text;
 
 /** A markdown text in a channel's dialect. What would show nothing, like a lone `#`, is there as it was written. */
@@ -107,7 +108,7 @@ export function renderMarkdown(markdown: string, dialect: Dialect): string {
   };
   const asItIs = (): string => paragraph(escape(markdown, blank), blank);
   try {
-    const root = parseMarkdown(markdown);
+    const root = parseMarkdown(partAddresses(markdown.replace(/\r\n?/g, "\n")));
     const text = blocks(root.children, "", buildPage(root, dialect));
     return text.trim() === "" ? asItIs() : text;
   } catch (error) {
@@ -115,6 +116,25 @@ export function renderMarkdown(markdown: string, dialect: Dialect): string {
     if (error instanceof RangeError) return asItIs();
     throw error;
   }
+}
+
+/** An address in ASCII that punctuation of other scripts follows. */
+const GLUED = /https?:\/\/[!-~]{1,2000}(?=[\u3001-\u3011\uff01-\uff1f\u201c\u201d\u2014\u2026])/g;
+
+/** Puts a blank behind bare addresses that such punctuation follows: the parser, and apps, take it for a part of them. */
+function partAddresses(text: string): string {
+  if (text.search(GLUED) < 0) return text;
+  const ends: number[] = [];
+  const visit = (node: Nodes): void => {
+    const { start, end } = node.position ?? {};
+    const source = text.slice(start?.offset, end?.offset);
+    if (node.type === "link" && source.startsWith("http"))
+      for (const { index, 0: address } of source.matchAll(GLUED))
+        ends.push((start?.offset ?? 0) + index + address.length);
+    else if ("children" in node) for (const child of node.children) visit(child);
+  };
+  visit(parseMarkdown(text));
+  return ends.reduceRight((parted, at) => `${parted.slice(0, at)} ${parted.slice(at)}`, text);
 }
 
 /** Collects the facts about a whole tree that its rendering needs. */
@@ -236,17 +256,20 @@ function inlines(node: Parents, page: Page): string {
     const after = next?.type === "text" ? next.value : "";
     const beside =
       apart !== undefined && (apart.test(lastLetter(out)) || apart.test(firstLetter(after)));
-    out += inline(child, page, beside);
+    out += inline(child, page, beside, out);
+    // Apps take letters behind a bare address for a part of it.
+    if (/^[^\s!-~]/.test(after) && "url" in child && out.endsWith(renderAddress(child, page)))
+      out += " ";
   }
   return out;
 }
 
-function inline(node: RootContent, page: Page, beside = false): string {
+function inline(node: RootContent, page: Page, beside = false, before = ""): string {
   const { dialect } = page;
   switch (node.type) {
     case "text":
     case "html":
-      return escape(node.value, page);
+      return escape(node.value, page, before);
     case "strong":
     case "emphasis":
     case "delete":
@@ -297,7 +320,8 @@ function renderAddress({ url, title }: Target, page: Page): string {
   return (page.dialect.address?.(url) ?? url) + (title ? escape(` "${title}"`, page) : "");
 }
 
-const says = (text: string, url: string): boolean =>
+/** Returns whether a text is the address itself, as people write it. */
+export const says = (text: string, url: string): boolean =>
   [text, `mailto:${text}`, `http://${text}`].includes(url);
 
 /** The words alone of what stands in a link or a cell. */
@@ -319,7 +343,7 @@ function link(node: Parents, target: Target | undefined, page: Page): string {
     return linked + (target.title ? escape(` (${target.title})`, page) : "");
   if (text.trim() === "") return renderAddress(target, page);
   return says(plain, target.url) && !target.title
-    ? text
+    ? renderAddress({ url: plain }, page)
     : `${text} (${renderAddress(target, page)})`;
 }
 

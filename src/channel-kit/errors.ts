@@ -1,4 +1,5 @@
 import type { SendResult } from "../contract/channel.ts";
+import { getHeaderWait } from "../core/http/retry-after.ts";
 import { neverConnected, parseObject } from "./kit.ts";
 
 /** An API that takes and gives JSON. */
@@ -119,10 +120,14 @@ export class ChannelError extends Error {
   }
 }
 
-/** `Retry-After` in milliseconds, where it names seconds. */
+/** Longer waits are none, such as a time in seconds since 1970. */
+const MAX_WAIT_MS = 1e9;
+
+/** `Retry-After` in milliseconds, where it names a wait. A date counts from that of the response. */
 export function retryAfter(headers: Headers): number | undefined {
-  const seconds = headers.get("retry-after") ?? "";
-  return /^\d{1,6}(?:\.\d{1,6})?$/.test(seconds) ? Number(seconds) * 1000 : undefined;
+  const sentAt = Date.parse(headers.get("date") ?? "");
+  const ms = getHeaderWait(Object.fromEntries(headers), sentAt) ?? 0;
+  return ms > 0 && ms < MAX_WAIT_MS ? ms : undefined;
 }
 
 type Rule = Exclude<ErrorRule, string>;

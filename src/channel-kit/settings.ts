@@ -23,7 +23,8 @@ interface Form {
 export function recipients(...forms: readonly Form[]): Parse {
   const like = forms.map((form) => form.like).join(", or ");
   const parse = (to: string): ParsedRecipient => {
-    const text = to.trim();
+    // Numbers that are copied from a list of contacts bring invisible marks of direction.
+    const text = to.replace(/\p{Cf}/gu, "").trim();
     for (const { pattern, to: normal } of forms) {
       const match = pattern.exec(text);
       const groups = match?.slice(1).map((group) => group ?? "") ?? [];
@@ -36,9 +37,12 @@ export function recipients(...forms: readonly Form[]): Parse {
   return Object.assign(parse, { like });
 }
 
-/** A phone number as `+` and 7 to 15 digits, without its decoration; undefined if it is not a phone number, or has no country code. */
+/**
+ * A phone number as `+` and 7 to 15 digits, without its decoration, such as the `(0)` for calls within the country;
+ * undefined if it is not a phone number, or has no country code.
+ */
 export function phoneNumber(text: string): string | undefined {
-  const digits = text.replace(/[\s().-]/g, "");
+  const digits = text.replace(/\(0\)|[\s()./\p{Pd}]/gu, "");
   return /^\+[1-9]\d{6,14}$/.test(digits) ? digits : undefined;
 }
 

@@ -21,7 +21,9 @@ function load(): Parser {
   const { gfmStrikethroughCjkFriendly } =
     require("micromark-extension-cjk-friendly-gfm-strikethrough") as typeof CjkStrikethrough;
   const extensions = [gfm(), cjkFriendlyExtension(), gfmStrikethroughCjkFriendly()];
-  return (text) => fromMarkdown(text, { extensions, mdastExtensions: [gfmFromMarkdown()] });
+  // Without its transforms, which replace text such as `[see https://…]` by nodes that have no position.
+  const mdastExtensions = gfmFromMarkdown().map(({ transforms: _transforms, ...rest }) => rest);
+  return (text) => fromMarkdown(text, { extensions, mdastExtensions });
 }
 
 /** Nested deeper than anybody writes: the parser would take seconds, or run out of its stack. */

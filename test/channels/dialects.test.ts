@@ -41,8 +41,14 @@ const TELEGRAM: Case[] = [
     '<a href="https://x.example/&quot;q&quot;">a</a> (the title)',
   ],
   ["[a](./file.md) [b](javascript:x)", "a (./file.md) b (javascript:x)"],
+  [
+    "[a](http://grafana:3000/d/1.2) [b](tel:+15551234567)",
+    "a (http://grafana:3000/d/1.2) b (tel:+15551234567)",
+  ],
+  ["[`a_b`](https://x.example)", '<a href="https://x.example">a_b</a>'],
   ["[a][r]\n\n[r]: https://x.example", '<a href="https://x.example">a</a>'],
   ["![a chart](https://x.example/c.png)", "a chart https://x.example/c.png"],
+  ["见 https://x.example/?a=1&b=2，谢谢", "见 https://x.example/?a=1&amp;b=2 ，谢谢"],
   ["> a\n>\n> > b", "<blockquote>a\n\n&gt; b</blockquote>"],
   [
     "| n | <x> |\n|--:|:-:|\n| 1 | 日本 |\n| 22 | [l](https://x.example) |",
@@ -79,6 +85,14 @@ const DISCORD: Case[] = [
     "\\[a](https://x.example) https://x.example/d_e",
   ],
   ["![a chart](https://x.example/c_d_e.png)", "a chart https://x.example/c_d_e.png"],
+  // Discord shows escapes in the text of a link, and takes what stands behind an address for a part of it.
+  ["[\\_\\_init\\_\\_](https://x.example)", "\\_\\_init\\_\\_ (https://x.example)"],
+  ["https://x.example/* (https://x.example/a_) [a](https://x.example)\\*b"],
+  [
+    "见 <https://x.example/d>（详）https://x.example/e。**a**![图](https://x.example/f)请看",
+    "见 https://x.example/d （详）https://x.example/e 。**a**图 https://x.example/f 请看",
+  ],
+  ["> a\r\n> b\r\n\r\nc", "> a\n> b\n\nc"],
   ["> a\n>\n> > b", "> a\n> \n> » b"],
   [
     "| n | x |\n|--:|:-:|\n| 1 | 日本 |\n| 22 | **[l](https://x.example)** |",
@@ -105,6 +119,7 @@ const MATTERMOST: Case[] = [
   ],
   ["&#64;all @&#97;ll a &amp; b", `@${J}all @${J}all a & b`],
   ["a&#98;@all &#64;all", `ab@all @${J}all`],
+  ["[see https://a.example/b_c] <d> [x@a.example] @rosa"],
   ["&commat;here \\*\\_ &lt;b&gt; 1 &amp;lt; 2", `@${J}here \\*\\_ <b> 1 &${J}lt; 2`],
 ];
 
@@ -121,6 +136,8 @@ const TEAMS: Case[] = [
   ],
   ['a <b class="x_y">b</b> c<!-- *d* -->', 'a &lt;b class="x_y">b&lt;/b> c&lt;!-- \\*d\\* -->'],
   ["<https://a.example/?a=1&b=2> <ada@example.com>", "https://a.example/?a=1&b=2 ada@example.com"],
+  ["**[see https://a.example/b_c]** [x@a.example] _[www.a.example_"],
+  ["\\\\<b\\\\> \\<c", "\\\\&lt;b\\\\> &lt;c"],
   [
     "| Name | 数 |\n|:--|--:|\n| **日本語** | 1 |\n| `a\\|b` [c](https://a.example) | 👍 |",
     "```\nName                       数\n-------------------------  --\n日本語                     1\na|b c (https://a.example)  👍\n```",
@@ -147,6 +164,7 @@ const SLACK: Case[] = [
   ],
   ["[a](<https://a.example/b c>) [<b>](#d)", "[a](<https://a.example/b c>) [&lt;b>](#d)"],
   ["a <b>bold</b> <script>x</script>", "a &lt;b>bold&lt;/b> &lt;script>x&lt;/script>"],
+  ["[see https://a.example] \\\\<b\\\\> \\<c", "[see https://a.example] \\\\&lt;b\\\\> &lt;c"],
   ["![a *chart*](https://a.example/c.png) 日本語", "a chart: https://a.example/c.png 日本語"],
   [
     "[![x](https://a.example/i_1.png)](https://b.example)",
@@ -163,7 +181,7 @@ const MRKDWN: Case[] = [
   ],
   ["[a|b > c](<https://a.example/x|y z>)", "<https://a.example/x%7Cy%20z|a|b &gt; c>"],
   ["[a][1] ![b][1]\n\n[1]: https://a.example/c", "<https://a.example/c|a> b: https://a.example/c"],
-  ["[x](!channel) [](@U1) [y](#C1)", "x (!channel) @U1 y (#C1)"],
+  ["[x](!channel) [](@U1) [y](#C1) [z](./z.md)", "x (!channel) @U1 y (#C1) z (./z.md)"],
   [
     "- a\n  1. b\n  2. c\n     - d\n- [x] e\n- [ ] f",
     "• a\n    1. b\n    2. c\n        • d\n• ☑ e\n• ☐ f",
@@ -173,6 +191,8 @@ const MRKDWN: Case[] = [
     "`` a`b ``\n\n````\n```\nx < y\n````",
     `\`\`\`a\`b\`\`\`\n\n\`\`\`\n\`${J}\`\`\nx &lt; y\n\`\`\``,
   ],
+  ["`` `x` `` [see https://a.example/_b]", `\`\`\`${J}\`x\`${J}\`\`\` [see https://a.example/_b]`],
+  ["见 https://a.example/b，谢谢", "见 <https://a.example/b> ，谢谢"],
   [
     "| a | long |\n|:-:|-:|\n| **1** | [x](https://b.example) |",
     "```\na | long\n1 | x (https://b.example)\n```",
@@ -201,6 +221,8 @@ const WHATSAPP: Case[] = [
     "[a](https://a.example/b_(c)) <https://b.example> www.d.example [f][g]\n\n[g]: https://g.example",
     "a (https://a.example/b_(c)) https://b.example www.d.example f (https://g.example)",
   ],
+  ["https://a.example/_b_/c www.a.example/_b_ [see https://a.example/_b_c_]"],
+  ["看[https://a.example](https://a.example)了解", "看https://a.example 了解"],
   [
     "![a](https://a.example/x.png) [![b](https://a.example/z.png)](https://c.example)",
     "a (https://a.example/x.png) b (https://a.example/z.png) (https://c.example)",

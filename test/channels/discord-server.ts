@@ -13,6 +13,7 @@ export type DiscordFault =
   | "401"
   | "unknown channel"
   | "no access"
+  | "AutoMod"
   | "no direct messages"
   | "no history";
 
@@ -267,6 +268,7 @@ export async function startDiscord(): Promise<DiscordServer> {
     if (fault === "401") return error(401, 0, "401: Unauthorized");
     if (fault === "unknown channel") return error(404, 10003, "Unknown Channel");
     if (fault === "no access") return error(403, 50001, "Missing Access");
+    if (fault === "AutoMod") return error(400, 200_000, "Message was blocked by AutoMod");
     if (fault === "no history")
       return error(400, 160002, "Cannot reply without permission to read message history");
     if (fault === "no direct messages")

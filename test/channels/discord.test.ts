@@ -166,6 +166,7 @@ describe("discord", () => {
     it("tells what was not sent, and why", async () => {
       for (const [fault, reason] of [
         ["no access", "discord answered 403 (the bot has no access to the channel)"],
+        ["AutoMod", "discord answered 400 (blocked by the server's AutoMod)"],
         ["no direct messages", "discord answered 403 (the user takes no messages from the bot)"],
       ] as const) {
         server.fail(fault);

@@ -88,6 +88,8 @@ const SETTINGS: Record<string, Settings> = {
   signal: {
     recipients: [
       ["+1 (555) 123-45.67", "+15551234567"],
+      // As lists of contacts copy it, and as people write it for callers from abroad.
+      ["\u202A+44 (0)20 7946\u20110958\u202C", "+442079460958"],
       [SIGNAL_ID.toUpperCase(), `uuid:${SIGNAL_ID}`],
       [`UUID:${SIGNAL_ID}`, `uuid:${SIGNAL_ID}`],
       ["u:Name.01", "u:name.01"],

@@ -64,6 +64,14 @@ describe("receiving from Teams", () => {
     ["a reaction", { type: "messageReaction", reactionsAdded: [{ type: "like" }] }],
     ["an installation", { type: "installationUpdate", action: "add" }],
     ["a mention and nothing else", { text: "<at>Rouse</at> " }, /no text/],
+    [
+      "a mention without its text, as of a name with an `&`, and nothing else",
+      {
+        text: "<at>R&D</at> ",
+        entities: [{ type: "mention", mentioned: { id: BOT, name: "R&D" } }],
+      },
+      /no text/,
+    ],
     ["entities that are none", { entities: [null, "x", { type: "mention" }] }, /not addressed/],
     ["no conversation", { conversation: undefined }, /no conversation/],
   ])("passes over %s, and gives the reason if it is a message", async (_name, more, reason) => {

@@ -118,6 +118,18 @@ describe("sending to Teams", () => {
       { status: 429, code: "Throttled", headers: { "retry-after": "17" } },
       { status: "retry", afterMs: 17_000 },
     ],
+    [
+      "429 with a time",
+      {
+        status: 429,
+        code: "Throttled",
+        headers: {
+          date: "Mon, 30 Nov 2026 02:50:00 GMT",
+          "retry-after": "Mon, 30 Nov 2026 03:00:00 GMT",
+        },
+      },
+      { status: "retry", afterMs: 600_000 },
+    ],
     ["412", { status: 412, code: "PreconditionFailed" }, { status: "retry" }],
     ["500", { status: 500, code: "ServiceError" }, { status: "retry" }],
     ["502", { status: 502, code: "BadGateway" }, { status: "retry" }],

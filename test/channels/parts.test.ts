@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { takeQuotes } from "../../plugins/msteams/html.ts";
+import { takeQuotes, toText } from "../../plugins/msteams/html.ts";
 import { findNumber } from "../../src/channel-kit/api.ts";
 import { IMAGE, lastText, openWorld, ask, pass } from "./contents.ts";
 import { BOT } from "./telegram-server.ts";
@@ -50,6 +50,15 @@ it.each<[string, string, string[]]>([
 ])("msteams: of %s only %s is the sender's own", (html, own, others) => {
   const taken = takeQuotes(html);
   expect([taken.own, taken.quotes.map((quote) => quote.html)]).toEqual([own, others]);
+});
+
+it.each([
+  ["<p>a</p><pre><code>b<br>c</code></pre><p>d</p>", "a\nb\nc\nd"],
+  ["<codeblock><code>a</code></codeblock><p>b</p>", "a\nb"],
+  ["<ul><li>a<ol><li>b</li></ol></li></ul>", "a\nb"],
+  ['<p>a <emoji id="smile" alt="🙂" title="Smile"></emoji></p>', "a 🙂"],
+])("msteams: of %s a reader sees lines and signs", (html, text) => {
+  expect(toText(html)).toBe(text);
 });
 
 it("imessage: people of a group address the agent by an answer", async () => {

@@ -14,6 +14,7 @@ export type TelegramFault =
   | "parse"
   | "chat not found"
   | "blocked"
+  | "deleted"
   | "too long";
 
 /** A message as it arrived. */
@@ -278,6 +279,7 @@ export async function startTelegram(): Promise<TelegramServer> {
       );
     if (fault === "chat not found") return error(400, "Bad Request: chat not found");
     if (fault === "too long") return error(400, "Bad Request: message is too long");
+    if (fault === "deleted") return error(403, "Forbidden: the group chat was deleted");
     if (fault === "blocked") return error(403, "Forbidden: bot was blocked by the user");
     // A connection that is cut has carried its request: the message has arrived.
     if (fault === "cut" && method === "sendMessage") sendMessage(body);

@@ -143,11 +143,11 @@ describe("telegram", () => {
       server.fail("cut");
       expect(await send("42")).toMatchObject({ status: "unknown" });
       expect(server.messages).toHaveLength(1);
-      for (const fault of ["blocked", "too long"] as const) {
+      for (const fault of ["blocked", "deleted", "too long"] as const) {
         server.fail(fault);
         expect(await send("42")).toMatchObject({
           status: "failed",
-          reason: expect.stringMatching(/blocked|too long/) as unknown,
+          reason: expect.stringMatching(/blocked|deleted|too long/) as unknown,
         });
       }
     });
