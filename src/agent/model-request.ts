@@ -198,14 +198,18 @@ export async function createModelRequest(
       onError: () => undefined,
     });
     await speaker.read(stream.fullStream);
+    const finish = await stream.finishReason;
     // A stream that ends without the reason why was cut, whatever it held by then: calls of tools in it are not made either.
-    if ((await stream.rawFinishReason) === undefined && (await stream.finishReason) === "other")
+    if (
+      finish === "interrupted" ||
+      (finish === "other" && (await stream.rawFinishReason) === undefined)
+    )
       throw new NoAnswerError("cut");
     return {
       messages: await stream.responseMessages,
       calls: await stream.toolCalls,
       usage: await stream.usage,
-      finish: await stream.finishReason,
+      finish,
       warnings: await stream.warnings,
     };
   };
