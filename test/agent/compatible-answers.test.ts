@@ -12,27 +12,34 @@ const call = (more: object, fn: object = {}) => ({
   ...more,
 });
 
-async function ask(body: string, isStream: boolean) {
+async function getModel(body: string, isStream: boolean): Promise<LanguageModel> {
   const [provider] = compatible.providers as [ModelProvider];
   const headers = { "content-type": isStream ? "text/event-stream" : "application/json" };
   const models = await provider.create(
     { name: "local", baseUrl: "http://127.0.0.1/v1", headers: {} },
     { fetch: async () => new Response(body, { headers }) },
   );
+  return models("m") as LanguageModel;
+}
+
+async function ask(body: string, isStream: boolean) {
   const settings = {
-    model: models("m") as LanguageModel,
+    model: await getModel(body, isStream),
     prompt: "?",
     tools: TOOLS,
     maxRetries: 0,
   };
-  const result = isStream ? streamText(settings) : await generateText(settings);
+  let isBroken = false;
+  const result = isStream
+    ? streamText({ ...settings, onError: () => void (isBroken = true) })
+    : await generateText(settings);
   const calls = await result.toolCalls;
   const ids = new Set(calls.map(({ toolCallId }) => toolCallId).filter((id) => id !== ""));
   expect(ids.size).toBe(calls.length);
   return {
     text: await result.text,
     calls: calls.map(({ input }) => input),
-    finish: await result.finishReason,
+    finish: isBroken ? "error" : await result.finishReason,
   };
 }
 
@@ -65,6 +72,25 @@ it.each<[string, object, object]>([
   expect(await ask(JSON.stringify(body), false)).toEqual(wanted);
 });
 
+it.each([
+  ["an error in its choice", { finish_reason: "error", error: { code: 502, message: "Gone" } }],
+  ["a finish reason that is an error", { finish_reason: "insufficient_system_resource" }],
+])("a whole answer with %s is an error", async (_what, choice) => {
+  const body = { choices: [{ message: { content: "half" }, ...choice }] };
+  await expect(ask(JSON.stringify(body), false)).rejects.toThrow();
+});
+
+it.each([
+  ["thoughts in the total alone", { completion_tokens: 3, total_tokens: 314 }, 303],
+  ["a total that is smaller", { completion_tokens: 3, total_tokens: 0 }, 3],
+  ["one count missing", { total_tokens: 314 }, undefined],
+])("usage with %s is counted", async (_what, counts, wanted) => {
+  const choices = [{ message: { content: "fine" }, finish_reason: "stop" }];
+  const body = JSON.stringify({ choices, usage: { prompt_tokens: 11, ...counts } });
+  const { usage } = await generateText({ model: await getModel(body, false), prompt: "?" });
+  expect(usage.outputTokens).toBe(wanted);
+});
+
 const delta = (fields: object, more: object = {}) => ({
   choices: [{ index: 0, delta: fields, ...more }],
 });
@@ -75,6 +101,7 @@ const REST = delta({ content: "ne" });
 const END = delta({}, { finish_reason: "stop" });
 const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
 const DONE = delta({}, { finish_reason: "tool_calls" });
+const BROKEN = { text: "fi", calls: [], finish: "error" };
 
 it.each<[string, object[], object]>([
   ["an empty role", [delta({ role: "", content: "fine" }), END], TEXT],
@@ -94,6 +121,16 @@ it.each<[string, object[], object]>([
   ["no finish reason behind a call", calls({ index: 0, ...call({}) }), called({ at: 1 })],
   ["usage in a chunk without choices", [START, REST, END, { usage }], TEXT],
   ["choices that are null", [START, REST, END, { choices: null, usage }], TEXT],
+  ["chunks of another kind", [{ sources: [] }, START, REST, { type: "ping" }, END], TEXT],
+  [
+    "the limit in other words",
+    [START, REST, delta({}, { finish_reason: "MAX_TOKENS" })],
+    { ...TEXT, finish: "length" },
+  ],
+  ["an error as its finish reason", [START, delta({}, { finish_reason: "error" })], BROKEN],
+  ["an error in its choice", [START, delta({}, { error: { code: 502, message: "x" } })], BROKEN],
+  ["an error that is a text", [START, { error: "unexpected EOF" }], BROKEN],
+  ["an error without a nest", [START, { object: "error", message: "x", code: 400 }], BROKEN],
   ["usage and an error that are null", [{ ...START, usage: null, error: null }, REST, END], TEXT],
   [
     "arguments as an object",
