@@ -2,6 +2,7 @@
 import { generateText, jsonSchema, streamText, type LanguageModel, type ToolSet } from "ai";
 import { expect, it } from "vitest";
 import compatible from "../../plugins/openai-compatible/index.ts";
+import { recordInputs } from "../../src/agent/tools/call-inputs.ts";
 import type { ModelProvider } from "../../src/contract/kinds.ts";
 
 const TOOLS: ToolSet = { look: { inputSchema: jsonSchema({ type: "object" }) } };
@@ -204,4 +205,18 @@ it.each<[string, (lines: string[]) => string]>([
 ])("a stream with %s is read", async (_what, write) => {
   const lines = [START, REST].map((chunk) => JSON.stringify(chunk));
   expect(await ask(write([...lines, "[DONE]"]), true)).toEqual(TEXT);
+});
+
+it.each([
+  ["null", "{}"],
+  ['"{\\"at\\":1}"', '{"at":1}'],
+  ['{}{"at":1}', '{"at":1}'],
+  ["", ""],
+  ['"Ulm"', '"Ulm"'],
+])("the arguments %s of a call are read as %s", async (input, wanted) => {
+  const inputs = new Map<string, string>();
+  const content = [{ type: "tool-call", toolCallId: "c1", toolName: "look", input }];
+  const doGenerate = async () => ({ content }) as never;
+  const read = await recordInputs(inputs).wrapGenerate?.({ doGenerate } as never);
+  expect([read?.content, inputs.get("c1")]).toEqual([[{ ...content[0], input: wanted }], wanted]);
 });

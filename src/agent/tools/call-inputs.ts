@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { LanguageModelMiddleware, ModelMessage, ToolCallPart } from "ai";
-import { isTooDeep, parseJson, parseJsonToPrint } from "../../core/json.ts";
+import { isRecord, isTooDeep, parseJson, parseJsonToPrint } from "../../core/json.ts";
 
 /** Returns the input of a call whose arguments were no JSON: some providers take objects alone. */
 const toUnreadInput = (text: string): object => ({ unread: text });
@@ -11,6 +11,17 @@ function parse(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Returns a call's input as the text of an object: some models write `null` for none, or the JSON of the object's JSON, and
+ * some servers an empty object before it.
+ */
+function toObjectText(written: string): string {
+  const text = written.replace(/^\{\}(?=\{)/, "");
+  const input = parse(text);
+  if (input === null) return "{}";
+  return typeof input === "string" && isRecord(parse(input)) ? input : text;
 }
 
 /** Reads what a model wrote as a call's input. Text that is no JSON, or JSON that is nested too deep, is passed on as such. */
@@ -27,9 +38,10 @@ export function parseInput(text: string): unknown {
 export function recordInputs(inputs: Map<string, string>): LanguageModelMiddleware {
   const record = <P extends { type: string }>(part: P): P => {
     if (part.type !== "tool-call") return part;
-    const { toolCallId, input } = part as unknown as { toolCallId: string; input: string };
+    const { toolCallId, input: text } = part as unknown as { toolCallId: string; input: string };
+    const input = toObjectText(text);
     inputs.set(toolCallId, input);
-    return isTooDeep(parse(input)) ? { ...part, input: `unread: ${input}` } : part;
+    return { ...part, input: isTooDeep(parse(input)) ? `unread: ${input}` : input };
   };
   return {
     specificationVersion: "v4",
