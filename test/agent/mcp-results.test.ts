@@ -54,6 +54,17 @@ describe("a structured result", () => {
   });
 });
 
+describe("a result", () => {
+  it.each<[string, unknown, unknown[]]>([
+    ["a text as content", "fine", [text("fine")]],
+    ["one part as content", text("fine"), [text("fine")]],
+    ["texts as parts", ["fi", "ne"], [text("fi"), text("ne")]],
+    ["no content", null, []],
+  ])("with %s is read", (_case, content, wanted) => {
+    expect(parts(content, null)).toEqual(wanted);
+  });
+});
+
 describe("the servers of the MCP project", () => {
   const require = createRequire(import.meta.url);
   const program = (name: string): string =>

@@ -8,6 +8,7 @@ import { OutcomeUnknownError } from "../../src/agent/tools/offered-tool.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import {
+  answerMcp,
   createHttpServer,
   createMcpWorld,
   EVERYTHING,
@@ -122,6 +123,46 @@ describe.each(SERVED)("the reference server over %s", (_transport, open) => {
 });
 
 describe("a server", () => {
+  it("whose answers have fields of other types offers all its tools, and its results are read", async () => {
+    const tools = [
+      { name: "plain", description: null, annotations: null, outputSchema: {} },
+      { name: "bare", inputSchema: null },
+    ];
+    const fetch = async (_url: unknown, { method = "GET", body }: RequestInit = {}) => {
+      const { status, json } = answerMcp(
+        { method, body: JSON.parse(String(body ?? "{}")) },
+        tools,
+        () => ({
+          content: [{ type: "text", text: "fine", annotations: null }],
+          structuredContent: null,
+          isError: null,
+        }),
+      );
+      const headers = { "content-type": "application/json" };
+      return new Response(json === undefined ? null : JSON.stringify(json), { status, headers });
+    };
+    const server = createServer({ url: "http://127.0.0.1/mcp", type: "http" }, { fetch });
+    const signal = AbortSignal.timeout(60_000);
+    expect((await server.tools(signal)).map(({ name }) => name)).toEqual(["plain", "bare"]);
+    const call = { tool: "plain", input: {}, callId: "c1", signal };
+    expect(await server.call(call)).toEqual({ parts: [{ type: "text", text: "fine" }] });
+    await server.close();
+  });
+
+  it("whose answer to a call cannot be read may have carried it out", async () => {
+    const fetch = async (_url: unknown, { method = "GET", body }: RequestInit = {}) => {
+      const sent = JSON.parse(String(body ?? "{}")) as { method?: string };
+      const { status, json } = answerMcp({ method, body: sent }, [], () => ({}));
+      const text = sent.method === "tools/call" ? '{"jsonrpc":"2.0",' : JSON.stringify(json);
+      const headers = { "content-type": "application/json" };
+      return new Response(json === undefined ? null : text, { status, headers });
+    };
+    const server = createServer({ url: "http://127.0.0.1/mcp", type: "http" }, { fetch });
+    const call = { tool: "plain", input: {}, callId: "c1", signal: AbortSignal.timeout(60_000) };
+    await expect(server.call(call)).rejects.toBeInstanceOf(OutcomeUnknownError);
+    await server.close();
+  });
+
   it("gets each call once, with the call's id as the idempotency key, and is informed of one that is cancelled", async () => {
     world = await createMcpWorld({ book: ledgerServer() }, (call) => {
       if (call === 0) return { tool: "book__mark", input: {} };
