@@ -6,12 +6,14 @@ import type {
 } from "@modelcontextprotocol/client";
 import { z } from "zod";
 import type { Config } from "../../config/schema/index.ts";
+import { readImageInfo } from "../../core/image-info.ts";
 import { isRecord } from "../../core/json.ts";
 import { VERSION } from "../../core/version.ts";
 import type { ToolOutput, ToolOutputPart } from "../../store/steps.ts";
 import { parseInput } from "./call-inputs.ts";
 import { OutcomeUnknownError, type OfferedCall } from "./offered-tool.ts";
 import { raceAbort } from "../../core/pause.ts";
+import { renderFile } from "./tool-results.ts";
 
 /** The fields that are read of a server's answer to `tools/call`. Their values are not checked yet. */
 interface CallResult {
@@ -23,12 +25,27 @@ interface CallResult {
 const isText = (value: unknown): value is string => typeof value === "string";
 const toJson = (value: unknown): string => JSON.stringify(value) ?? "null";
 
-const toFile = (data: string, mediaType: unknown, filename?: unknown): ToolOutputPart => ({
-  type: "file",
-  mediaType: isText(mediaType) ? mediaType : "application/octet-stream",
-  data,
-  ...(isText(filename) && { filename }),
-});
+/** The most pixels that a side of an image may have. */
+const MAX_SIDE = 8000;
+
+/**
+ * Returns a file with the type of its bytes: vendors refuse a whole request for an image that is named a PNG and is a JPEG,
+ * cannot be read, is of a kind that they do not know, or is too large.
+ */
+function toFile(encoded: string, named: unknown, filename?: unknown): ToolOutputPart {
+  const bytes = Buffer.from(encoded.replace(/^data:[^,]*,/, ""), "base64");
+  const seen = readImageInfo(bytes);
+  const mediaType = seen?.mediaType ?? (isText(named) ? named : "application/octet-stream");
+  const data = bytes.toString("base64");
+  const isShown = seen !== undefined && Math.max(seen.width, seen.height) <= MAX_SIDE;
+  if (!isShown && /^image\//i.test(mediaType)) {
+    const why = seen
+      ? `a side has more than ${MAX_SIDE} pixels`
+      : "no PNG, JPEG, GIF or WebP image";
+    return { type: "text", text: renderFile(mediaType, data, why) };
+  }
+  return { type: "file", mediaType, data, ...(isText(filename) && { filename }) };
+}
 
 function toPart(item: unknown): ToolOutputPart {
   if (!isRecord(item)) return { type: "text", text: isText(item) ? item : toJson(item) };
