@@ -2,9 +2,11 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { McpServerConfig } from "../../src/agent/tools/mcp-client.ts";
+import { createBoundary } from "../../src/agent/boundary.ts";
+import type { McpCall, McpServerConfig } from "../../src/agent/tools/mcp-client.ts";
 import { McpServer } from "../../src/agent/tools/mcp-server.ts";
-import { OutcomeUnknownError } from "../../src/agent/tools/offered-tool.ts";
+import { offerServerTools } from "../../src/agent/tools/mcp-tools.ts";
+import { OutcomeUnknownError, type OfferedTool } from "../../src/agent/tools/offered-tool.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import {
@@ -61,6 +63,76 @@ const calls = (): Entry[] => readLedger(ledger).filter(({ call }) => call !== un
 const done: Said = { text: "Done." };
 /** The model's last request, as text. */
 const lastSeen = ({ requests }: ModelServer): string => JSON.stringify(requests.at(-1)?.body);
+
+describe("the schema of a tool's input", () => {
+  const offer = async (schema: object, call?: (made: McpCall) => void) => {
+    const server = { call: async (made: McpCall) => (call?.(made), { parts: [] }) };
+    const { tools } = await offerServerTools(
+      "all",
+      server as never,
+      [{ name: "find", inputSchema: schema }],
+      () => true,
+      createBoundary(),
+    );
+    return tools[0] as OfferedTool;
+  };
+  const object = (properties: object, more: object = {}) => ({
+    type: "object",
+    properties,
+    ...more,
+  });
+  const [a, b] = [{ type: "string" }, { type: "number" }];
+  const B = object({ b, kind: { const: "b" } }, { anyOf: [{ $ref: "#/$defs/B" }] });
+
+  it.each<[string, object, object]>([
+    ["no type", { properties: { a } }, object({ a })],
+    ["another type", { type: ["object", "null"], properties: { a } }, object({ a })],
+    ["branches of names", object({ a, b }, { anyOf: [{ required: ["a"] }] }), object({ a, b })],
+    [
+      "branches of properties",
+      {
+        oneOf: [object({ a, kind: { const: "a" } }), { $ref: "#/$defs/B" }],
+        $defs: { B },
+      },
+      object({ a, b, kind: { anyOf: [{ const: "a" }, { const: "b" }] } }, { $defs: { B } }),
+    ],
+    [
+      "a list of anything",
+      object({ a: { type: "array" } }),
+      object({ a: { type: "array", items: {} } }),
+    ],
+    [
+      "a tuple of an older draft",
+      object({ a: { type: "array", items: [a, b], additionalItems: false } }),
+      object({ a: { type: "array", items: { anyOf: [a, b] } } }),
+    ],
+    [
+      "a limit of an older draft",
+      object({ b: { ...b, minimum: 0, exclusiveMinimum: true } }),
+      object({ b: { ...b, minimum: 0 } }),
+    ],
+    ["a name twice", object({ a }, { required: ["a", "a"] }), object({ a }, { required: ["a"] })],
+    [
+      "a definition of a generic type",
+      object({ a: { $ref: "#/$defs/List%5BA%5D" } }, { $defs: { "List[A]": a } }),
+      object({ a: {} }, { $defs: {} }),
+    ],
+  ])("has a form that vendors take: %s", async (_case, schema, wanted) => {
+    expect((await offer(schema)).definition.inputSchema.jsonSchema).toEqual(wanted);
+  });
+
+  it("has no `$` and `@` in the names at its top, and the server gets them", async () => {
+    const made: unknown[] = [];
+    const schema = object({ $top: b, "@id": a, _top: a }, { required: ["$top"] });
+    const { definition, execute } = await offer(schema, ({ input }) => void made.push(input));
+    expect(definition.inputSchema.jsonSchema).toEqual(
+      object({ _top_: b, _id: a, _top: a }, { required: ["_top_"] }),
+    );
+    const call = { callId: "c1", signal: new AbortController().signal };
+    await execute({ _top_: 5, _id: "x", _top: "y", other: 1 }, call);
+    expect(made).toEqual([{ $top: 5, "@id": "x", _top: "y", other: 1 }]);
+  });
+});
 
 interface Served {
   config: object;

@@ -10,7 +10,6 @@ import { readImageInfo } from "../../core/image-info.ts";
 import { isRecord } from "../../core/json.ts";
 import { VERSION } from "../../core/version.ts";
 import type { ToolOutput, ToolOutputPart } from "../../store/steps.ts";
-import { parseInput } from "./call-inputs.ts";
 import { OutcomeUnknownError, type OfferedCall } from "./offered-tool.ts";
 import { raceAbort } from "../../core/pause.ts";
 import { renderFile } from "./tool-results.ts";
@@ -236,7 +235,7 @@ async function listTools(client: Client, options: RequestOptions): Promise<Liste
   return [...tools.values()];
 }
 
-export interface McpCall extends OfferedCall {
+export interface McpCall extends Omit<OfferedCall, "inputText"> {
   tool: string;
   input: unknown;
 }
@@ -375,7 +374,7 @@ function createCall(
   calls: Calls,
   callMs: number,
 ): McpConnection["call"] {
-  return async ({ tool, input, inputText, callId, signal, trace }) => {
+  return async ({ tool, input, callId, signal, trace }) => {
     signal.throwIfAborted();
     const cut = new AbortController();
     calls.pending.set(callId, cut);
@@ -383,10 +382,7 @@ function createCall(
     try {
       const params = {
         name: tool,
-        arguments: (inputText === undefined ? input : parseInput(inputText)) as Record<
-          string,
-          unknown
-        >,
+        arguments: input as Record<string, unknown>,
         _meta: { idempotencyKey: callId, ...trace },
       };
       return toToolOutput(
