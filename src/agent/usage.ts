@@ -23,7 +23,8 @@ function getCost(usage: Usage, price: ModelPrice | undefined): number | undefine
   const { inputTokens, outputTokens, cachedInputTokens = 0, cacheWriteTokens = 0 } = usage;
   if (!price || inputTokens === undefined || outputTokens === undefined) return undefined;
   const { input, output, cachedInput = input, cacheWrite = input } = price;
-  const plain = inputTokens - cachedInputTokens - cacheWriteTokens;
+  // Some servers do not count what they had in their cache.
+  const plain = Math.max(0, inputTokens - cachedInputTokens - cacheWriteTokens);
   return round(
     (plain * input +
       cachedInputTokens * cachedInput +

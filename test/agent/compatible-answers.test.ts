@@ -2,7 +2,8 @@
 import { generateText, jsonSchema, streamText, type LanguageModel, type ToolSet } from "ai";
 import { expect, it } from "vitest";
 import compatible from "../../plugins/openai-compatible/index.ts";
-import { recordInputs } from "../../src/agent/tools/call-inputs.ts";
+import { keepInputs, recordInputs } from "../../src/agent/tools/call-inputs.ts";
+import { toUsage } from "../../src/agent/usage.ts";
 import type { ModelProvider } from "../../src/contract/kinds.ts";
 
 const TOOLS: ToolSet = { look: { inputSchema: jsonSchema({ type: "object" }) } };
@@ -90,6 +91,16 @@ it.each([
   const body = JSON.stringify({ choices, usage: { prompt_tokens: 11, ...counts } });
   const { usage } = await generateText({ model: await getModel(body, false), prompt: "?" });
   expect(usage.outputTokens).toBe(wanted);
+});
+
+it("usage with cached tokens that are not counted costs what they cost, and not less than nothing", () => {
+  const counted = {
+    inputTokens: 10,
+    outputTokens: 0,
+    inputTokenDetails: { cacheReadTokens: 1000 },
+  };
+  const price = { input: 4, cachedInput: 1, output: 20 };
+  expect(toUsage(counted, price).costUsd).toBeCloseTo(1000 / 1e6, 8);
 });
 
 const delta = (fields: object, more: object = {}) => ({
@@ -220,3 +231,16 @@ it.each([
   const read = await recordInputs(inputs).wrapGenerate?.({ doGenerate } as never);
   expect([read?.content, inputs.get("c1")]).toEqual([[{ ...content[0], input: wanted }], wanted]);
 });
+
+it.each([
+  [[], { unread: "[]" }],
+  [20, { unread: "20" }],
+  [{ at: 1 }, { at: 1 }],
+])(
+  "the input %o of a call is an object in the history, as some providers demand",
+  (input, wanted) => {
+    const content = [{ type: "tool-call" as const, toolCallId: "c1", toolName: "look", input }];
+    const [kept] = keepInputs([{ role: "assistant", content }], new Map());
+    expect(kept?.content).toEqual([{ ...content[0], input: wanted }]);
+  },
+);

@@ -124,6 +124,7 @@ export function keepInputs(
 ): ModelMessage[] {
   const getInput = ({ toolCallId, input }: ToolCallPart): unknown => {
     if (typeof input === "string") return toUnreadInput(input);
+    if (!isRecord(input)) return toUnreadInput(JSON.stringify(input));
     const text = inputs.get(toolCallId) ?? "";
     return isRounded(input, text) ? parseJsonToPrint(text) : input;
   };
