@@ -18,7 +18,7 @@ import { createModelSpans } from "./model-span.ts";
 import { mergingText, type Speaker } from "./speaker.ts";
 import { toReasoning, watchThinking, type SdkWarning } from "./thinking.ts";
 import { boundToolResults, sendingWellFormed } from "./tools/bound-results.ts";
-import { keepInputs, recordInputs, requestCalls, restoreInputs } from "./tools/call-inputs.ts";
+import { keepInputs, recordInputs, requestCalls, restoreCalls } from "./tools/call-inputs.ts";
 import { READ_RESULT } from "./tools/tool-results.ts";
 import type {
   CallerTool,
@@ -168,7 +168,7 @@ export async function createModelRequest(
     requestCalls(input.sampling?.toolChoice),
     boundToolResults(boundary, candidate.hasImages ? images : "nowhere"),
     sendingWellFormed,
-    restoreInputs,
+    restoreCalls(kind),
   ];
   if (input.thinking !== undefined) middleware.push(thinking.middleware);
   // The last middleware is the innermost: it sees the request as it is sent.

@@ -2,7 +2,7 @@
 import { generateText, jsonSchema, streamText, type LanguageModel, type ToolSet } from "ai";
 import { expect, it } from "vitest";
 import compatible from "../../plugins/openai-compatible/index.ts";
-import { keepInputs, recordInputs } from "../../src/agent/tools/call-inputs.ts";
+import { keepInputs, recordInputs, restoreCalls } from "../../src/agent/tools/call-inputs.ts";
 import { toUsage } from "../../src/agent/usage.ts";
 import type { ModelProvider } from "../../src/contract/kinds.ts";
 
@@ -244,3 +244,23 @@ it.each([
     expect(kept?.content).toEqual([{ ...content[0], input: wanted }]);
   },
 );
+
+it("the id of a call of another vendor's model is replaced if an API does not take it", async () => {
+  const send = async (toolCallId: string, plainCallIds: boolean) => {
+    const prompt = ["assistant", "tool"].map((role) => ({
+      role,
+      content: [{ type: role === "tool" ? "tool-result" : "tool-call", toolCallId }],
+    }));
+    const sent = await restoreCalls({ plainCallIds }).transformParams?.({
+      params: { prompt },
+    } as never);
+    return (sent?.prompt as typeof prompt).flatMap(({ content }) => content[0]?.toolCallId);
+  };
+  const kimi = "functions.look:0";
+  expect(await send(kimi, false)).toEqual([kimi, kimi]);
+  expect(await send("toolu_01-a", true)).toEqual(["toolu_01-a", "toolu_01-a"]);
+  for (const id of [kimi, "x".repeat(65)]) {
+    const [call, result] = await send(id, true);
+    expect([call, /^[\w-]{1,64}$/.test(String(call))]).toEqual([result, true]);
+  }
+});

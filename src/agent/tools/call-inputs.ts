@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import type { LanguageModelMiddleware, ModelMessage, ToolCallPart } from "ai";
+import type { ModelProvider } from "../../contract/kinds.ts";
 import { isRecord, isTooDeep, parseJson, parseJsonToPrint } from "../../core/json.ts";
+import { sha256Hex } from "../../core/secret.ts";
 
 /** Returns the input of a call whose arguments were no JSON: some providers take objects alone. */
 const toUnreadInput = (text: string): object => ({ unread: text });
@@ -140,25 +142,35 @@ export function keepInputs(
   );
 }
 
-/** Gives models the numbers of inputs as they were written: see `toCallPart`. */
-export const restoreInputs: LanguageModelMiddleware = {
-  specificationVersion: "v4",
-  async transformParams({ params }) {
-    const restore = <P extends { type: string; providerOptions?: object | undefined }>(
-      part: P,
-    ): P => {
-      const { [MARK]: mark, ...providerOptions } = (part.providerOptions ?? {}) as {
-        [MARK]?: { input?: unknown };
-      };
-      return part.type === "tool-call" && typeof mark?.input === "string"
-        ? { ...part, providerOptions, input: parseJsonToPrint(mark.input) }
-        : part;
+/** Gives models the numbers of inputs as they were written (see `toCallPart`), and ids that their API takes. */
+export function restoreCalls({
+  plainCallIds,
+}: Pick<ModelProvider, "plainCallIds">): LanguageModelMiddleware {
+  const toId = (id: string): string =>
+    !plainCallIds || /^[\w-]{1,64}$/.test(id) ? id : `call_${sha256Hex(id).slice(0, 32)}`;
+  const restore = <P extends { type: string; providerOptions?: object | undefined }>(
+    part: P,
+  ): P => {
+    if (!("toolCallId" in part)) return part;
+    const call = { ...part, toolCallId: toId(String(part.toolCallId)) };
+    const { [MARK]: mark, ...providerOptions } = (part.providerOptions ?? {}) as {
+      [MARK]?: { input?: unknown };
     };
-    const prompt = params.prompt.map((message) =>
-      message.role === "assistant"
-        ? { ...message, content: message.content.map(restore) }
-        : message,
-    );
-    return { ...params, prompt };
-  },
-};
+    return typeof mark?.input === "string"
+      ? { ...call, providerOptions, input: parseJsonToPrint(mark.input) }
+      : call;
+  };
+  return {
+    specificationVersion: "v4",
+    async transformParams({ params }) {
+      const prompt = params.prompt.map((message) =>
+        message.role === "assistant"
+          ? { ...message, content: message.content.map(restore) }
+          : message.role === "tool"
+            ? { ...message, content: message.content.map(restore) }
+            : message,
+      );
+      return { ...params, prompt };
+    },
+  };
+}
