@@ -195,25 +195,28 @@ describe.each(SERVED)("the reference server over %s", (_transport, open) => {
 });
 
 describe("a server", () => {
+  const serve =
+    (tools: Parameters<typeof answerMcp>[1], result: object, write = JSON.stringify) =>
+    async (_url: unknown, { method = "GET", body }: RequestInit = {}) => {
+      const sent = JSON.parse(String(body ?? "{}")) as { method?: string };
+      const answer = answerMcp({ method, body: sent }, tools, () => result);
+      const { status, json } = answer as { status: number; json?: object };
+      const text = json && (sent.method === "tools/call" ? write(json) : JSON.stringify(json));
+      return new Response(text ?? null, {
+        status,
+        headers: { "content-type": "application/json" },
+      });
+    };
+  const config = { url: "http://127.0.0.1/mcp", type: "http" };
+
   it("whose answers have fields of other types offers all its tools, and its results are read", async () => {
     const tools = [
       { name: "plain", description: null, annotations: null, outputSchema: {} },
       { name: "bare", inputSchema: null },
     ];
-    const fetch = async (_url: unknown, { method = "GET", body }: RequestInit = {}) => {
-      const { status, json } = answerMcp(
-        { method, body: JSON.parse(String(body ?? "{}")) },
-        tools,
-        () => ({
-          content: [{ type: "text", text: "fine", annotations: null }],
-          structuredContent: null,
-          isError: null,
-        }),
-      );
-      const headers = { "content-type": "application/json" };
-      return new Response(json === undefined ? null : JSON.stringify(json), { status, headers });
-    };
-    const server = createServer({ url: "http://127.0.0.1/mcp", type: "http" }, { fetch });
+    const content = [{ type: "text", text: "fine", annotations: null }];
+    const result = { content, structuredContent: null, isError: null };
+    const server = createServer(config, { fetch: serve(tools, result) });
     const signal = AbortSignal.timeout(60_000);
     expect((await server.tools(signal)).map(({ name }) => name)).toEqual(["plain", "bare"]);
     const call = { tool: "plain", input: {}, callId: "c1", signal };
@@ -222,14 +225,7 @@ describe("a server", () => {
   });
 
   it("whose answer to a call cannot be read may have carried it out", async () => {
-    const fetch = async (_url: unknown, { method = "GET", body }: RequestInit = {}) => {
-      const sent = JSON.parse(String(body ?? "{}")) as { method?: string };
-      const { status, json } = answerMcp({ method, body: sent }, [], () => ({}));
-      const text = sent.method === "tools/call" ? '{"jsonrpc":"2.0",' : JSON.stringify(json);
-      const headers = { "content-type": "application/json" };
-      return new Response(json === undefined ? null : text, { status, headers });
-    };
-    const server = createServer({ url: "http://127.0.0.1/mcp", type: "http" }, { fetch });
+    const server = createServer(config, { fetch: serve([], {}, () => '{"jsonrpc":"2.0",') });
     const call = { tool: "plain", input: {}, callId: "c1", signal: AbortSignal.timeout(60_000) };
     await expect(server.call(call)).rejects.toBeInstanceOf(OutcomeUnknownError);
     await server.close();
