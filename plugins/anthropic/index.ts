@@ -25,6 +25,7 @@ const provider: ModelProvider = {
   cacheMarker: { anthropic: { cacheControl: { type: "ephemeral" } } },
   thinkingFields: ["thinking", "output_config"],
   imagesInResults: true,
+  plainCallIds: true,
   async create({ baseUrl: baseURL, apiKey, headers }, { fetch }) {
     const { createAnthropic } = await import("@ai-sdk/anthropic");
     return createAnthropic({

@@ -33,6 +33,43 @@ function toContent(content: unknown): unknown {
   );
 }
 
+/** Finish reasons that servers have beside those of the API: of answers that broke off, reached a limit, or were withheld. */
+const BROKEN = /error|abort|insufficient_system_resource/i;
+const LIMIT = /length|max_tokens|context_window/i;
+const WITHHELD = /filter|safety|sensitive/i;
+const toFinish = (reason = ""): string | undefined =>
+  LIMIT.test(reason) ? "length" : WITHHELD.test(reason) ? "content_filter" : getText(reason);
+
+/** The error that an answer, or a piece of one, has in place of its rest. */
+function findError(json: Json): Json | undefined {
+  const { error, object } = json;
+  if (isObject(error)) return { ...error, message: getText(error["message"]) ?? "" };
+  if (getText(error) !== undefined) return { ...json, message: error };
+  if (object === "error") return { ...json, message: getText(json["message"]) ?? "" };
+  for (const { error: inside, finish_reason: finish } of toObjects(json["choices"])) {
+    if (isObject(inside)) return findError({ error: inside });
+    if (BROKEN.test(getText(finish) ?? "")) return { message: "", code: finish };
+  }
+  return undefined;
+}
+
+/**
+ * Returns counts of tokens; none if the server has not counted both, which the client library would take for 0. Some leave a
+ * model's thoughts out of the answer, and have them in the total.
+ */
+function readUsage(usage: unknown): Json | undefined {
+  if (!isObject(usage)) return undefined;
+  keepTyped(usage, "number", "prompt_tokens", "completion_tokens", "total_tokens");
+  keepTyped(usage, "object", "prompt_tokens_details", "completion_tokens_details");
+  const {
+    prompt_tokens: input,
+    completion_tokens: output,
+    total_tokens: total = 0,
+  } = usage as Record<string, number | undefined>;
+  if (input === undefined || output === undefined) return undefined;
+  return { ...usage, completion_tokens: Math.max(output, total - input) };
+}
+
 /** One answer of a server, whole or as it comes. */
 class Answer {
   #hasCalls = false;
@@ -66,7 +103,7 @@ class Answer {
     this.#hasDelta ||= isObject(delta);
     const said = isStream ? streamed : (message ?? delta);
     const read = isObject(said) ? this.#readMessage(said) : isStream ? null : {};
-    const reason = getText(finish) ?? (isStream ? undefined : this.finishReason);
+    const reason = toFinish(getText(finish)) ?? (isStream ? undefined : this.finishReason);
     this.isFinished ||= reason !== undefined;
     return {
       ...choice,
@@ -78,19 +115,18 @@ class Answer {
   /** Returns an answer, or a piece of one, in the form that the client library reads. */
   read(json: unknown, isStream: boolean): unknown {
     if (!isObject(json)) return json;
-    const { error, choices, usage, ...rest } = json;
-    const isAnswer = isStream && (choices === null || usage !== undefined);
-    if ((error ?? undefined) !== undefined || (!isAnswer && !Array.isArray(choices))) return json;
+    const { error: _error, choices, usage, ...rest } = json;
+    const error = findError(json);
+    this.isFinished ||= error !== undefined;
+    if (error) return { error };
+    if (!isStream && !Array.isArray(choices)) return json;
     keepTyped(rest, "string", "id", "model");
     keepTyped(rest, "number", "created");
-    if (isObject(usage)) {
-      keepTyped(usage, "number", "prompt_tokens", "completion_tokens", "total_tokens");
-      keepTyped(usage, "object", "prompt_tokens_details", "completion_tokens_details");
-    }
+    const counted = readUsage(usage);
     return {
       ...rest,
       choices: toObjects(choices).map((choice) => this.#readChoice(choice, isStream)),
-      ...(isObject(usage) && { usage }),
+      ...(counted && { usage: counted }),
     };
   }
 }
@@ -106,7 +142,7 @@ function readLines(): TransformStream<string, string> {
     const data = /^data:(.*)$/s.exec(line)?.[1]?.trim();
     if (data === "[DONE]") {
       const choices = [{ index: 0, delta: {}, finish_reason: answer.finishReason }];
-      return answer.isFinished ? line : `data: ${JSON.stringify({ choices })}\n\n${line}`;
+      return `${answer.isFinished ? "" : `data: ${JSON.stringify({ choices })}\n\n`}data: [DONE]`;
     }
     const json = data === undefined ? undefined : parse(data);
     return json === undefined ? undefined : `data: ${JSON.stringify(answer.read(json, true))}`;
@@ -150,15 +186,10 @@ export function readAnswers(fetch: typeof globalThis.fetch): typeof globalThis.f
     const { body, status, statusText, headers } = response;
     const type = headers.get("content-type") ?? "";
     if (!body || !response.ok) return response;
-    const reading = type.startsWith("text/event-stream")
-      ? readLines()
-      : type.includes("json")
-        ? readWhole()
-        : undefined;
-    if (!reading) return response;
     const read = body
       .pipeThrough(new TextDecoderStream())
-      .pipeThrough(reading)
+      // Some servers send their streams under another type.
+      .pipeThrough(type.includes("json") ? readWhole() : readLines())
       .pipeThrough(new TextEncoderStream());
     return new Response(read, { status, statusText, headers });
   };

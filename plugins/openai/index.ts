@@ -27,6 +27,7 @@ const provider: ModelProvider = {
   },
   thinkingFields: ["reasoning", "reasoning_effort"],
   imagesInResults: true,
+  plainCallIds: true,
   imageOptions: (detail) => ({ openai: { imageDetail: detail } }),
   async create({ baseUrl: baseURL, apiKey, headers }, { fetch }) {
     const { createOpenAI } = await import("@ai-sdk/openai");

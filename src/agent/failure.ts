@@ -54,6 +54,8 @@ function findErrorObject(body: unknown): Fields | undefined {
   if (!isRecord(first)) return undefined;
   if (isRecord(first["error"])) return first["error"];
   if (typeof first["error"] === "string") return { ...first, message: first["error"] };
+  const listed: unknown = [first["errors"]].flat()[0];
+  if (isRecord(listed) && first["message"] === undefined) return listed;
   return isRecord(first["response"]) ? findErrorObject(first["response"]) : first;
 }
 
@@ -62,6 +64,16 @@ const isSuccess = (status: unknown): boolean =>
   typeof status === "number" && status >= 200 && status < 300;
 
 const toText = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** Returns the words of an error. FastAPI lists what is wrong with each field, in `detail`; some put that into `message`. */
+function getWords(value: unknown): string {
+  const told = isRecord(value) ? value["detail"] : value;
+  if (typeof told === "string") return told;
+  return (Array.isArray(told) ? told.filter(isRecord) : [])
+    .map(({ loc, msg }) => [[loc ?? []].flat().join("."), toText(msg)].filter(Boolean).join(": "))
+    .join("; ");
+}
+
 const toStatus = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isInteger(value) && value >= 400 && value < 600
     ? value
@@ -87,7 +99,7 @@ export function readVendorError(chain: readonly CallError[]): RawVendorError {
     codes: [code, status, type].filter(
       (value): value is string => typeof value === "string" && value !== "",
     ),
-    message: toText(message) || toText(detail),
+    message: getWords(message) || getWords(detail),
     ...(typeof param === "string" && param !== ""
       ? { param }
       : named !== undefined && { param: named }),
@@ -211,12 +223,17 @@ const NETWORK = /^(?:E[A-Z]{3,}|UND_ERR_[A-Z_]+)$/;
 const TOO_LONG_CODES =
   /^(?:context_length_exceeded|context_window_exceeded|exceed_context_size_error|model_max_prompt_tokens_exceeded)$/;
 const TOO_LONG =
-  /maximum (?:context|prompt) length|context (?:length|window|size)|prompt is too long|input token count|too many (?:input )?tokens|input (?:is|text is) too long/i;
+  /maximum (?:context|prompt|model|allowed input) length|context (?:length|window|size|limit)|prompt (?:is too long|exceeds|token count)|input token count|too many (?:input )?tokens|model token limit|range of input length|`inputs` (?:tokens|must have)|input (?:is|text is) too long/i;
+/** A request with more tokens than the account may use in a minute never succeeds, whatever its status says. */
+const OVER_LIMIT = /request too large for/i;
 const NO_KEY_CODES = /^(?:invalid_api_key|authentication_error|API_KEY_INVALID|UNAUTHENTICATED)$/;
-const NO_CREDIT_CODES = /^(?:insufficient_quota|billing_error|billing_hard_limit_reached)$/;
+const NO_CREDIT_CODES =
+  /^(?:insufficient_quota|exceeded_current_quota_error|billing_error|billing_hard_limit_reached)$/;
 const LIMIT_CODES = /^(?:rate_limit_exceeded|rate_limit_error|RESOURCE_EXHAUSTED)$/;
 const DOWN_CODES =
   /^(?:overloaded_error|api_error|server_error|internal_server_error|service_unavailable|UNAVAILABLE|INTERNAL)$/;
+/** A model's call or answer that its provider could not read: the next one may be another. */
+const UNREAD_CODES = /^(?:tool_use_failed|output_parse_failed|json_validate_failed)$/;
 
 /** Returns whether a text is the beginning of a JSON object or array whose end is missing. */
 function isUnfinishedJson(text: string): boolean {
@@ -263,7 +280,7 @@ const isKeyProblem = ({ details }: RawVendorError): boolean =>
 
 function isTooLong(raw: RawVendorError): boolean {
   if (hasCode(raw, TOO_LONG_CODES) || raw.status === 413) return true;
-  return (raw.status === undefined || raw.status !== 429) && TOO_LONG.test(raw.message);
+  return raw.status !== 429 && TOO_LONG.test(raw.message);
 }
 
 /** The kind of a failure, what the operator can do about it, and whether the same request may succeed later. */
@@ -282,6 +299,7 @@ function sortVendorError(raw: RawVendorError, name: string): Kind | undefined {
     why: `${answered}: ${why}`,
     retryable: false,
   });
+  if (OVER_LIMIT.test(raw.message)) return refused("this request alone is over its rate limit");
   if (isTooLong(raw))
     return {
       code: "context_too_long",
@@ -297,6 +315,12 @@ function sortVendorError(raw: RawVendorError, name: string): Kind | undefined {
     return { code: "rate_limited", why: `${answered}: its rate limit is reached`, retryable: true };
   if (status === undefined ? hasCode(raw, DOWN_CODES) : isDown(status))
     return { code: "provider_unavailable", why: answered, retryable: true };
+  if (hasCode(raw, UNREAD_CODES))
+    return {
+      code: "provider_error",
+      why: `${answered}: it could not read what its model wrote`,
+      retryable: true,
+    };
   return (status ?? 0) < 400
     ? undefined
     : { code: "provider_refused", why: `${answered} to this request`, retryable: false };
@@ -339,7 +363,10 @@ function sortFailure(
     };
   return {
     code: "provider_error",
-    why: "did not give a complete answer in its wire format",
+    why:
+      raw.message !== "" || raw.codes.length > 0
+        ? "reported an error"
+        : "did not give a complete answer in its wire format",
     retryable: true,
   };
 }

@@ -75,6 +75,8 @@ const UNKNOWN =
 const CONFIRMED = "A person has confirmed that this call was carried out. Its result is not known.";
 
 const NO_TOOL = "There is no tool of this name";
+const CUT_CALL =
+  "The answer reached its limit within this call, and the tool was not called. Write a shorter one.";
 
 type Plan =
   | { do: "nothing" }
@@ -193,12 +195,15 @@ class Loop {
           ...(tool?.hints.readOnly ? { readOnly: true } : {}),
           ...(inputText && (isCallers || isRounded(input, inputText)) ? { inputText } : {}),
         };
+        // Some vendors send an empty input if an answer reached its limit before the call had any.
+        const isCut =
+          said.finish === "length" &&
+          position === calls.length - 1 &&
+          (invalid || JSON.stringify(input) === "{}");
         // The caller gets its calls as they are.
-        if (!invalid || isCallers) return { ...call, state: "planned" };
-        const text =
-          tool !== undefined
-            ? "The input is not valid JSON, and the tool was not called."
-            : `${NO_TOOL}.`;
+        if ((!invalid && !isCut) || isCallers) return { ...call, state: "planned" };
+        const why = isCut ? CUT_CALL : "The input is not valid JSON, and the tool was not called.";
+        const text = tool === undefined ? `${NO_TOOL}.` : why;
         return { ...call, state: "failed", output: toTextOutput(text, true) };
       },
     );

@@ -18,7 +18,7 @@ import { createModelSpans } from "./model-span.ts";
 import { mergingText, type Speaker } from "./speaker.ts";
 import { toReasoning, watchThinking, type SdkWarning } from "./thinking.ts";
 import { boundToolResults, sendingWellFormed } from "./tools/bound-results.ts";
-import { keepInputs, recordInputs, requestCalls, restoreInputs } from "./tools/call-inputs.ts";
+import { keepInputs, recordInputs, requestCalls, restoreCalls } from "./tools/call-inputs.ts";
 import { READ_RESULT } from "./tools/tool-results.ts";
 import type {
   CallerTool,
@@ -168,7 +168,7 @@ export async function createModelRequest(
     requestCalls(input.sampling?.toolChoice),
     boundToolResults(boundary, candidate.hasImages ? images : "nowhere"),
     sendingWellFormed,
-    restoreInputs,
+    restoreCalls(kind),
   ];
   if (input.thinking !== undefined) middleware.push(thinking.middleware);
   // The last middleware is the innermost: it sees the request as it is sent.
@@ -198,14 +198,18 @@ export async function createModelRequest(
       onError: () => undefined,
     });
     await speaker.read(stream.fullStream);
+    const finish = await stream.finishReason;
     // A stream that ends without the reason why was cut, whatever it held by then: calls of tools in it are not made either.
-    if ((await stream.rawFinishReason) === undefined && (await stream.finishReason) === "other")
+    if (
+      finish === "interrupted" ||
+      (finish === "other" && (await stream.rawFinishReason) === undefined)
+    )
       throw new NoAnswerError("cut");
     return {
       messages: await stream.responseMessages,
       calls: await stream.toolCalls,
       usage: await stream.usage,
-      finish: await stream.finishReason,
+      finish,
       warnings: await stream.warnings,
     };
   };

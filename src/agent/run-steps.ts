@@ -79,7 +79,7 @@ export async function runSteps(
   const { info, signal, timeoutMs, callerTools = [], extensions = [], narrowedBy: by } = input;
   const journal = input.journal ?? createMemoryJournal();
   const boundary = createBoundary(input.boundaryId);
-  const toolTurn = { info, boundary, waitMs: Math.min(CONNECT_MS, timeoutMs / 2) };
+  const toolTurn = { info, boundary, waitMs: Math.min(CONNECT_MS, Math.ceil(timeoutMs / 2)) };
   const picked = await (input.pickTools?.(toolTurn) ?? toolBox.pick(input.tools, toolTurn));
   warnings.push(...picked.warnings);
   const callerNames = new Set(callerTools.map(({ name }) => name));

@@ -192,6 +192,8 @@ export interface ModelProvider extends ProviderDescription {
   thinkingFields?: readonly string[];
   /** Its API takes images in the result of a tool. Otherwise they follow as a message of the user. */
   imagesInResults?: boolean;
+  /** Its API takes letters, digits, `_` and `-` alone in the ids of calls, at most 64. Other ids, of other vendors' models, are replaced. */
+  plainCallIds?: boolean;
 }
 
 /** Reads the text of a kind of document for knowledge. */

@@ -2,6 +2,8 @@
 import { generateText, jsonSchema, streamText, type LanguageModel, type ToolSet } from "ai";
 import { expect, it } from "vitest";
 import compatible from "../../plugins/openai-compatible/index.ts";
+import { keepInputs, recordInputs, restoreCalls } from "../../src/agent/tools/call-inputs.ts";
+import { toUsage } from "../../src/agent/usage.ts";
 import type { ModelProvider } from "../../src/contract/kinds.ts";
 
 const TOOLS: ToolSet = { look: { inputSchema: jsonSchema({ type: "object" }) } };
@@ -12,27 +14,38 @@ const call = (more: object, fn: object = {}) => ({
   ...more,
 });
 
-async function ask(body: string, isStream: boolean) {
+async function getModel(body: string, type: string): Promise<LanguageModel> {
   const [provider] = compatible.providers as [ModelProvider];
-  const headers = { "content-type": isStream ? "text/event-stream" : "application/json" };
+  const headers = { "content-type": type };
   const models = await provider.create(
     { name: "local", baseUrl: "http://127.0.0.1/v1", headers: {} },
     { fetch: async () => new Response(body, { headers }) },
   );
+  return models("m") as LanguageModel;
+}
+
+async function ask(
+  body: string,
+  isStream: boolean,
+  type = isStream ? "text/event-stream" : "application/json",
+) {
   const settings = {
-    model: models("m") as LanguageModel,
+    model: await getModel(body, type),
     prompt: "?",
     tools: TOOLS,
     maxRetries: 0,
   };
-  const result = isStream ? streamText(settings) : await generateText(settings);
+  let isBroken = false;
+  const result = isStream
+    ? streamText({ ...settings, onError: () => void (isBroken = true) })
+    : await generateText(settings);
   const calls = await result.toolCalls;
   const ids = new Set(calls.map(({ toolCallId }) => toolCallId).filter((id) => id !== ""));
   expect(ids.size).toBe(calls.length);
   return {
     text: await result.text,
     calls: calls.map(({ input }) => input),
-    finish: await result.finishReason,
+    finish: isBroken ? "error" : await result.finishReason,
   };
 }
 
@@ -65,6 +78,38 @@ it.each<[string, object, object]>([
   expect(await ask(JSON.stringify(body), false)).toEqual(wanted);
 });
 
+it.each([
+  ["an error in its choice", { finish_reason: "error", error: { code: 502, message: "Gone" } }],
+  ["a finish reason that is an error", { finish_reason: "insufficient_system_resource" }],
+])("a whole answer with %s is an error", async (_what, choice) => {
+  const body = { choices: [{ message: { content: "half" }, ...choice }] };
+  await expect(ask(JSON.stringify(body), false)).rejects.toThrow();
+});
+
+it.each([
+  ["thoughts in the total alone", { completion_tokens: 3, total_tokens: 314 }, 303],
+  ["a total that is smaller", { completion_tokens: 3, total_tokens: 0 }, 3],
+  ["one count missing", { total_tokens: 314 }, undefined],
+])("usage with %s is counted", async (_what, counts, wanted) => {
+  const choices = [{ message: { content: "fine" }, finish_reason: "stop" }];
+  const body = JSON.stringify({ choices, usage: { prompt_tokens: 11, ...counts } });
+  const { usage } = await generateText({
+    model: await getModel(body, "application/json"),
+    prompt: "?",
+  });
+  expect(usage.outputTokens).toBe(wanted);
+});
+
+it("usage with cached tokens that are not counted costs what they cost, and not less than nothing", () => {
+  const counted = {
+    inputTokens: 10,
+    outputTokens: 0,
+    inputTokenDetails: { cacheReadTokens: 1000 },
+  };
+  const price = { input: 4, cachedInput: 1, output: 20 };
+  expect(toUsage(counted, price).costUsd).toBeCloseTo(1000 / 1e6, 8);
+});
+
 const delta = (fields: object, more: object = {}) => ({
   choices: [{ index: 0, delta: fields, ...more }],
 });
@@ -75,6 +120,7 @@ const REST = delta({ content: "ne" });
 const END = delta({}, { finish_reason: "stop" });
 const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
 const DONE = delta({}, { finish_reason: "tool_calls" });
+const BROKEN = { text: "fi", calls: [], finish: "error" };
 
 it.each<[string, object[], object]>([
   ["an empty role", [delta({ role: "", content: "fine" }), END], TEXT],
@@ -94,6 +140,16 @@ it.each<[string, object[], object]>([
   ["no finish reason behind a call", calls({ index: 0, ...call({}) }), called({ at: 1 })],
   ["usage in a chunk without choices", [START, REST, END, { usage }], TEXT],
   ["choices that are null", [START, REST, END, { choices: null, usage }], TEXT],
+  ["chunks of another kind", [{ sources: [] }, START, REST, { type: "ping" }, END], TEXT],
+  [
+    "the limit in other words",
+    [START, REST, delta({}, { finish_reason: "MAX_TOKENS" })],
+    { ...TEXT, finish: "length" },
+  ],
+  ["an error as its finish reason", [START, delta({}, { finish_reason: "error" })], BROKEN],
+  ["an error in its choice", [START, delta({}, { error: { code: 502, message: "x" } })], BROKEN],
+  ["an error that is a text", [START, { error: "unexpected EOF" }], BROKEN],
+  ["an error without a nest", [START, { object: "error", message: "x", code: 400 }], BROKEN],
   ["usage and an error that are null", [{ ...START, usage: null, error: null }, REST, END], TEXT],
   [
     "arguments as an object",
@@ -167,4 +223,56 @@ it.each<[string, (lines: string[]) => string]>([
 ])("a stream with %s is read", async (_what, write) => {
   const lines = [START, REST].map((chunk) => JSON.stringify(chunk));
   expect(await ask(write([...lines, "[DONE]"]), true)).toEqual(TEXT);
+});
+
+it("a stream of another type of content is read", async () => {
+  const lines = [START, REST].map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`);
+  expect(await ask(`${lines.join("")}data: [DONE]\n\n`, true, "text/plain")).toEqual(TEXT);
+});
+
+it.each([
+  ["null", "{}"],
+  ['"{\\"at\\":1}"', '{"at":1}'],
+  ['{}{"at":1}', '{"at":1}'],
+  ["", ""],
+  ['"Ulm"', '"Ulm"'],
+])("the arguments %s of a call are read as %s", async (input, wanted) => {
+  const inputs = new Map<string, string>();
+  const content = [{ type: "tool-call", toolCallId: "c1", toolName: "look", input }];
+  const doGenerate = async () => ({ content }) as never;
+  const read = await recordInputs(inputs).wrapGenerate?.({ doGenerate } as never);
+  expect([read?.content, inputs.get("c1")]).toEqual([[{ ...content[0], input: wanted }], wanted]);
+});
+
+it.each([
+  [[], { unread: "[]" }],
+  [20, { unread: "20" }],
+  [{ at: 1 }, { at: 1 }],
+])(
+  "the input %o of a call is an object in the history, as some providers demand",
+  (input, wanted) => {
+    const content = [{ type: "tool-call" as const, toolCallId: "c1", toolName: "look", input }];
+    const [kept] = keepInputs([{ role: "assistant", content }], new Map());
+    expect(kept?.content).toEqual([{ ...content[0], input: wanted }]);
+  },
+);
+
+it("the id of a call of another vendor's model is replaced if an API does not take it", async () => {
+  const send = async (toolCallId: string, plainCallIds: boolean) => {
+    const prompt = ["assistant", "tool"].map((role) => ({
+      role,
+      content: [{ type: role === "tool" ? "tool-result" : "tool-call", toolCallId }],
+    }));
+    const sent = await restoreCalls({ plainCallIds }).transformParams?.({
+      params: { prompt },
+    } as never);
+    return ((sent?.prompt ?? []) as typeof prompt).flatMap(({ content }) => content[0]?.toolCallId);
+  };
+  const kimi = "functions.look:0";
+  expect(await send(kimi, false)).toEqual([kimi, kimi]);
+  expect(await send("toolu_01-a", true)).toEqual(["toolu_01-a", "toolu_01-a"]);
+  for (const id of [kimi, "x".repeat(65)]) {
+    const [call, result] = await send(id, true);
+    expect([call, /^[\w-]{1,64}$/.test(String(call))]).toEqual([result, true]);
+  }
 });

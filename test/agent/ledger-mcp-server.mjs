@@ -6,6 +6,8 @@ const write = (entry) =>
   appendFileSync(process.env.LEDGER, `${JSON.stringify({ pid: process.pid, ...entry })}\n`);
 const send = (message) =>
   process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+/** The head of a PNG of 7 by 7 pixels. */
+const PNG = Buffer.from("89504e470d0a1a0a0000000d494844520000000700000007", "hex");
 const inputSchema = { type: "object", properties: {} };
 const names = ["mark", "hang", "die", "grow", "text", "picture", "sound"];
 const tools = names.map((name) => ({
@@ -32,7 +34,9 @@ const calls = {
       {
         type: "image",
         mimeType: "image/png",
-        data: Buffer.alloc(Number(process.env.BYTES ?? 12), 7).toString("base64"),
+        data: Buffer.concat([PNG, Buffer.alloc(Number(process.env.BYTES ?? 32) - 24, 7)]).toString(
+          "base64",
+        ),
       },
     ],
   }),

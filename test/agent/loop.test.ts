@@ -87,6 +87,22 @@ describe("the loop of a turn", () => {
     expect(happened).toEqual(["step started", "begin run.0.0", "end run.0.0", "run.0.0: done"]);
   });
 
+  it("does not call a tool whose input was cut before it began", async () => {
+    const answers = [
+      {
+        ...said([
+          ["a", { at: 1 }],
+          ["b", {}],
+        ]),
+        finish: "length",
+      },
+      said([]),
+    ];
+    const callModel = () => Promise.resolve(answers.shift() as ModelStep);
+    expect(await run([], [tool("a"), tool("b")], { callModel })).toMatchObject({ kind: "done" });
+    expect(happened[0]).toBe("step started failed");
+  });
+
   it("runs an exclusive tool alone", async () => {
     const calls: [string, object][] = [
       ["alone", {}],

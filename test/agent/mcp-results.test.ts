@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { toToolOutput } from "../../src/agent/tools/mcp-client.ts";
+import { gif } from "../platform/images.ts";
 import { createMcpWorld, type McpWorld } from "./mcp.ts";
 import type { Said } from "./vendors.ts";
 
@@ -51,6 +52,31 @@ describe("a structured result", () => {
     ["a word of another one", [text("booking")], { status: "ok" }],
   ])("that differs from the content reaches the model, too: %s", (_case, content, value) => {
     expect(parts(content, value)).toEqual([...parts(content), text(JSON.stringify(value))]);
+  });
+});
+
+describe("a result", () => {
+  const seen = gif(4, 4).toString("base64");
+  const shown = { type: "file", mediaType: "image/gif", data: seen };
+  const named = (type: string, bytes: number) =>
+    text(`[a file, ${type}, ${bytes} bytes: no PNG, JPEG, GIF or WebP image]`);
+  it.each<[string, unknown, unknown[]]>([
+    ["an image under the name of another kind", [{ ...image, data: seen }], [shown]],
+    ["an image as an address", [{ ...image, data: `data:image/png;base64,${seen}` }], [shown]],
+    ["an image that is none", [image], [named("image/png", 6)]],
+    ["an empty image", [{ ...image, data: "" }], [named("image/png", 0)]],
+    ["a drawing", [{ ...image, mimeType: "image/svg+xml" }], [named("image/svg+xml", 6)]],
+    [
+      "a long screenshot",
+      [{ ...image, data: gif(4, 8001).toString("base64") }],
+      [text("[a file, image/gif, 42 bytes: a side has more than 8000 pixels]")],
+    ],
+    ["a text as content", "fine", [text("fine")]],
+    ["one part as content", text("fine"), [text("fine")]],
+    ["texts as parts", ["fi", "ne"], [text("fi"), text("ne")]],
+    ["no content", null, []],
+  ])("with %s is read", (_case, content, wanted) => {
+    expect(parts(content, null)).toEqual(wanted);
   });
 });
 

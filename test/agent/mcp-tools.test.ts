@@ -2,12 +2,15 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { McpServerConfig } from "../../src/agent/tools/mcp-client.ts";
+import { createBoundary } from "../../src/agent/boundary.ts";
+import type { McpCall, McpServerConfig } from "../../src/agent/tools/mcp-client.ts";
 import { McpServer } from "../../src/agent/tools/mcp-server.ts";
-import { OutcomeUnknownError } from "../../src/agent/tools/offered-tool.ts";
+import { offerServerTools } from "../../src/agent/tools/mcp-tools.ts";
+import { OutcomeUnknownError, type OfferedTool } from "../../src/agent/tools/offered-tool.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import {
+  answerMcp,
   createHttpServer,
   createMcpWorld,
   EVERYTHING,
@@ -60,6 +63,76 @@ const calls = (): Entry[] => readLedger(ledger).filter(({ call }) => call !== un
 const done: Said = { text: "Done." };
 /** The model's last request, as text. */
 const lastSeen = ({ requests }: ModelServer): string => JSON.stringify(requests.at(-1)?.body);
+
+describe("the schema of a tool's input", () => {
+  const offer = async (schema: object, call?: (made: McpCall) => void) => {
+    const server = { call: async (made: McpCall) => (call?.(made), { parts: [] }) };
+    const { tools } = await offerServerTools(
+      "all",
+      server as never,
+      [{ name: "find", inputSchema: schema }],
+      () => true,
+      createBoundary(),
+    );
+    return tools[0] as OfferedTool;
+  };
+  const object = (properties: object, more: object = {}) => ({
+    type: "object",
+    properties,
+    ...more,
+  });
+  const [a, b] = [{ type: "string" }, { type: "number" }];
+  const B = object({ b, kind: { const: "b" } }, { anyOf: [{ $ref: "#/$defs/B" }] });
+
+  it.each<[string, object, object]>([
+    ["no type", { properties: { a } }, object({ a })],
+    ["another type", { type: ["object", "null"], properties: { a } }, object({ a })],
+    ["branches of names", object({ a, b }, { anyOf: [{ required: ["a"] }] }), object({ a, b })],
+    [
+      "branches of properties",
+      {
+        oneOf: [object({ a, kind: { const: "a" } }), { $ref: "#/$defs/B" }],
+        $defs: { B },
+      },
+      object({ a, b, kind: { anyOf: [{ const: "a" }, { const: "b" }] } }, { $defs: { B } }),
+    ],
+    [
+      "a list of anything",
+      object({ a: { type: "array" } }),
+      object({ a: { type: "array", items: {} } }),
+    ],
+    [
+      "a tuple of an older draft",
+      object({ a: { type: "array", items: [a, b], additionalItems: false } }),
+      object({ a: { type: "array", items: { anyOf: [a, b] } } }),
+    ],
+    [
+      "a limit of an older draft",
+      object({ b: { ...b, minimum: 0, exclusiveMinimum: true } }),
+      object({ b: { ...b, minimum: 0 } }),
+    ],
+    ["a name twice", object({ a }, { required: ["a", "a"] }), object({ a }, { required: ["a"] })],
+    [
+      "a definition of a generic type",
+      object({ a: { $ref: "#/$defs/List%5BA%5D" } }, { $defs: { "List[A]": a } }),
+      object({ a: {} }, { $defs: {} }),
+    ],
+  ])("has a form that vendors take: %s", async (_case, schema, wanted) => {
+    expect((await offer(schema)).definition.inputSchema.jsonSchema).toEqual(wanted);
+  });
+
+  it("has no `$` and `@` in the names at its top, and the server gets them", async () => {
+    const made: unknown[] = [];
+    const schema = object({ $top: b, "@id": a, _top: a }, { required: ["$top"] });
+    const { definition, execute } = await offer(schema, ({ input }) => void made.push(input));
+    expect(definition.inputSchema.jsonSchema).toEqual(
+      object({ _top_: b, _id: a, _top: a }, { required: ["_top_"] }),
+    );
+    const call = { callId: "c1", signal: new AbortController().signal };
+    await execute({ _top_: 5, _id: "x", _top: "y", other: 1 }, call);
+    expect(made).toEqual([{ $top: 5, "@id": "x", _top: "y", other: 1 }]);
+  });
+});
 
 interface Served {
   config: object;
@@ -122,6 +195,42 @@ describe.each(SERVED)("the reference server over %s", (_transport, open) => {
 });
 
 describe("a server", () => {
+  const serve =
+    (tools: Parameters<typeof answerMcp>[1], result: object, write = JSON.stringify) =>
+    async (_url: unknown, { method = "GET", body }: RequestInit = {}) => {
+      const sent = JSON.parse(String(body ?? "{}")) as { method?: string };
+      const answer = answerMcp({ method, body: sent }, tools, () => result);
+      const { status, json } = answer as { status: number; json?: object };
+      const text = json && (sent.method === "tools/call" ? write(json) : JSON.stringify(json));
+      return new Response(text ?? null, {
+        status,
+        headers: { "content-type": "application/json" },
+      });
+    };
+  const config = { url: "http://127.0.0.1/mcp", type: "http" };
+
+  it("whose answers have fields of other types offers all its tools, and its results are read", async () => {
+    const tools = [
+      { name: "plain", description: null, annotations: null, outputSchema: {} },
+      { name: "bare", inputSchema: null },
+    ];
+    const content = [{ type: "text", text: "fine", annotations: null }];
+    const result = { content, structuredContent: null, isError: null };
+    const server = createServer(config, { fetch: serve(tools, result) });
+    const signal = AbortSignal.timeout(60_000);
+    expect((await server.tools(signal)).map(({ name }) => name)).toEqual(["plain", "bare"]);
+    const call = { tool: "plain", input: {}, callId: "c1", signal };
+    expect(await server.call(call)).toEqual({ parts: [{ type: "text", text: "fine" }] });
+    await server.close();
+  });
+
+  it("whose answer to a call cannot be read may have carried it out", async () => {
+    const server = createServer(config, { fetch: serve([], {}, () => '{"jsonrpc":"2.0",') });
+    const call = { tool: "plain", input: {}, callId: "c1", signal: AbortSignal.timeout(60_000) };
+    await expect(server.call(call)).rejects.toBeInstanceOf(OutcomeUnknownError);
+    await server.close();
+  });
+
   it("gets each call once, with the call's id as the idempotency key, and is informed of one that is cancelled", async () => {
     world = await createMcpWorld({ book: ledgerServer() }, (call) => {
       if (call === 0) return { tool: "book__mark", input: {} };

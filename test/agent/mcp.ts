@@ -84,7 +84,7 @@ interface ToolCall {
 /** Answers a request of an MCP client as a server over HTTP whose tools `call` calls. */
 export function answerMcp(
   { method, body }: Pick<Call, "method" | "body">,
-  tools: readonly { name: string; description?: string; inputSchema?: object }[],
+  tools: readonly { name: string; [field: string]: unknown }[],
   call: (of: ToolCall) => object,
 ): Answer {
   if (method !== "POST") return { status: 405 };
@@ -105,6 +105,8 @@ export function answerMcp(
       serverInfo: { name: "town", version: "1" },
     }),
     "tools/list": () => ({
+      // Many servers say so where the protocol says nothing.
+      nextCursor: null,
       tools: tools.map((tool) => ({ inputSchema: { type: "object", properties: {} }, ...tool })),
     }),
     "tools/call": () => call(params),

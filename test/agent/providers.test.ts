@@ -222,9 +222,9 @@ describe("a turn", () => {
     },
   );
 
-  it("ends after the run's time where no answer comes", async () => {
+  it.each([0.3, 0.3001])("ends after the run's time where no answer comes: %d s", async (time) => {
     await start(COMPATIBLE, { handler: () => new Promise(() => undefined) });
-    expect(await run({ timeoutSeconds: 0.3 })).toMatchObject({
+    expect(await run({ timeoutSeconds: time })).toMatchObject({
       status: "timed_out",
       error: { message: "the turn took longer than 0.3 seconds" },
     });

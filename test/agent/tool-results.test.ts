@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { cutOutput, toToolMessage } from "../../src/agent/tools/tool-results.ts";
 import { createMcpWorld, EVERYTHING, LEDGER_SERVER, type McpWorld } from "./mcp.ts";
+import { png } from "../platform/images.ts";
 import { divide } from "./outside.ts";
 import { VENDORS, type ModelRequest, type Said, type Vendor } from "./vendors.ts";
 
@@ -44,7 +45,7 @@ function takeImages({ body }: ModelRequest): { images: string[]; text: string } 
   return { images, text };
 }
 
-const picture = Buffer.alloc(600_000, 7).toString("base64");
+const picture = png(7, 7).subarray(0, 24).toString("base64") + "BwcH".repeat(200_000 - 8);
 const VENDOR = VENDORS[0] as Vendor;
 const byVendor = VENDORS.map((vendor) => [vendor.type, vendor] as const);
 

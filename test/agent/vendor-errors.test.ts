@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterEach, describe, expect, it } from "vitest";
+import { classifyFailure } from "../../src/agent/failure.ts";
 import { createShortWaits } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { startVendor, VENDORS, type ModelServer } from "./vendors.ts";
@@ -73,6 +74,66 @@ describe("a provider's recorded error", () => {
       expect(JSON.stringify(receipt)).not.toContain(message);
     },
   );
+});
+
+it.each<[status: number, error: object, code: string, retryable: boolean]>([
+  ...[
+    "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000",
+    "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: 8200",
+    "The decoder prompt (length 8357) is longer than the maximum model length of 8192.",
+    "Invalid request: Your request exceeded model token limit: 131072",
+    "Range of input length should be [1, 30720]",
+    "prompt token count of 5000 exceeds the limit of 4096",
+  ].map((message): [number, object, string, boolean] => [
+    400,
+    { message },
+    "context_too_long",
+    false,
+  ]),
+  [
+    429,
+    {
+      message: "Request too large for gpt-4o on tokens per min (TPM): Limit 30000",
+      type: "tokens",
+    },
+    "provider_refused",
+    false,
+  ],
+  [
+    429,
+    { message: "Rate limit reached for gpt-4o on tokens per min (TPM)", type: "tokens" },
+    "rate_limited",
+    true,
+  ],
+  [
+    429,
+    { message: "Your account is suspended", type: "exceeded_current_quota_error" },
+    "provider_refused",
+    false,
+  ],
+  [400, { message: "Failed to call a function.", code: "tool_use_failed" }, "provider_error", true],
+])("an error is sorted by its words: %d %o", (statusCode, error, code, retryable) => {
+  const thrown = Object.assign(new Error("x"), {
+    statusCode,
+    responseBody: JSON.stringify({ error }),
+  });
+  const provider = { settings: { name: "local", headers: {} } };
+  expect(classifyFailure(thrown, provider, 0)).toMatchObject({ code, retryable });
+});
+
+const missing = [{ type: "missing", loc: ["body", "messages"], msg: "Field required", input: "?" }];
+it.each<[body: object, message: string]>([
+  [{ detail: missing }, "body.messages: Field required"],
+  [{ object: "error", message: { detail: missing } }, "body.messages: Field required"],
+  [{ errors: [{ message: "No such model", code: 5007 }], success: false }, "No such model"],
+])("the words of an error are found: %o", (body, message) => {
+  const thrown = Object.assign(new Error("x"), {
+    statusCode: 422,
+    responseBody: JSON.stringify(body),
+    requestBodyValues: {},
+  });
+  const provider = { settings: { name: "local", headers: {} } };
+  expect(classifyFailure(thrown, provider, 0).vendor?.message).toBe(message);
 });
 
 describe("what is kept of a provider's message", () => {

@@ -34,11 +34,14 @@ afterEach(async () => {
 });
 
 /** Starts a gateway whose agent may have a server of tools, which is a process of its own. */
-async function start(tools: object = {}): Promise<void> {
+async function start(tools: object = {}, type = "openai-compatible"): Promise<void> {
   world = await platformWorld({
     clock: createShortWaits().clock,
     agents: [{ id: "ops", tools: "mcp" in tools ? ["town.weather"] : [] }],
-    config: { ...tools, models: { providers: { local: { type: "openai-compatible", baseUrl } } } },
+    config: {
+      ...tools,
+      models: { providers: { local: { type, baseUrl, apiKey: "k-0123456789" } } },
+    },
   });
 }
 const WITH_TOOLS = { mcp: MCP };
@@ -141,6 +144,59 @@ describe("a stream of a model that ends", () => {
       message: "I cannot answer right now; my operator has been told.",
     });
     expect(calls).toBe(1);
+    expect((await world.admin("/admin/v1/runs")).body.runs[0].error.code).toBe(
+      "provider_unavailable",
+    );
+  });
+
+  const half: [type: string, events: object[]][] = [
+    [
+      "openai",
+      [
+        { type: "response.created", response: { id: "r1", created_at: 1, model: "big" } },
+        {
+          type: "response.output_item.added",
+          output_index: 0,
+          item: { type: "message", id: "m1" },
+        },
+        {
+          type: "response.output_text.delta",
+          item_id: "m1",
+          output_index: 0,
+          content_index: 0,
+          delta: "half",
+        },
+      ],
+    ],
+    [
+      "anthropic",
+      [
+        {
+          type: "message_start",
+          message: {
+            id: "m1",
+            type: "message",
+            role: "assistant",
+            model: "big",
+            content: [],
+            stop_reason: null,
+            stop_sequence: null,
+            usage: { input_tokens: 11, output_tokens: 1 },
+          },
+        },
+        { type: "content_block_start", index: 0, content_block: { type: "text", text: "" } },
+        { type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "half" } },
+      ],
+    ],
+    ["google", [{ candidates: [{ content: { role: "model", parts: [{ text: "half" }] } }] }]],
+  ];
+  it.each(half)("with text and no end ends with the error: %s", async (type, events) => {
+    await start({}, type);
+    const lines = events.map((event) => `data: ${JSON.stringify(event)}\n\n`);
+    script = (response) => stream(response, lines.join(""));
+    const { text, content } = await world.chat({ stream: true });
+    expect(content).toBe("half");
+    expect(eventsOf(text).some((event) => event.error !== undefined)).toBe(true);
     expect((await world.admin("/admin/v1/runs")).body.runs[0].error.code).toBe(
       "provider_unavailable",
     );

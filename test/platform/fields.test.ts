@@ -110,6 +110,7 @@ describe("what is passed on", () => {
       frequency_penalty: -1,
       reasoning_effort: "low",
       parallel_tool_calls: false,
+      stream: false,
     });
     expect(sent()).not.toHaveProperty("unheard_of");
   });

@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import type { LanguageModelMiddleware, ModelMessage, ToolCallPart } from "ai";
-import { isTooDeep, parseJson, parseJsonToPrint } from "../../core/json.ts";
+import type { ModelProvider } from "../../contract/kinds.ts";
+import { isRecord, isTooDeep, parseJson, parseJsonToPrint } from "../../core/json.ts";
+import { sha256Hex } from "../../core/secret.ts";
 
 /** Returns the input of a call whose arguments were no JSON: some providers take objects alone. */
 const toUnreadInput = (text: string): object => ({ unread: text });
@@ -11,6 +13,17 @@ function parse(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Returns a call's input as the text of an object: some models write `null` for none, or the JSON of the object's JSON, and
+ * some servers an empty object before it.
+ */
+function toObjectText(written: string): string {
+  const text = written.replace(/^\{\}(?=\{)/, "");
+  const input = parse(text);
+  if (input === null) return "{}";
+  return typeof input === "string" && isRecord(parse(input)) ? input : text;
 }
 
 /** Reads what a model wrote as a call's input. Text that is no JSON, or JSON that is nested too deep, is passed on as such. */
@@ -27,9 +40,10 @@ export function parseInput(text: string): unknown {
 export function recordInputs(inputs: Map<string, string>): LanguageModelMiddleware {
   const record = <P extends { type: string }>(part: P): P => {
     if (part.type !== "tool-call") return part;
-    const { toolCallId, input } = part as unknown as { toolCallId: string; input: string };
+    const { toolCallId, input: text } = part as unknown as { toolCallId: string; input: string };
+    const input = toObjectText(text);
     inputs.set(toolCallId, input);
-    return isTooDeep(parse(input)) ? { ...part, input: `unread: ${input}` } : part;
+    return { ...part, input: isTooDeep(parse(input)) ? `unread: ${input}` : input };
   };
   return {
     specificationVersion: "v4",
@@ -112,6 +126,7 @@ export function keepInputs(
 ): ModelMessage[] {
   const getInput = ({ toolCallId, input }: ToolCallPart): unknown => {
     if (typeof input === "string") return toUnreadInput(input);
+    if (!isRecord(input)) return toUnreadInput(JSON.stringify(input));
     const text = inputs.get(toolCallId) ?? "";
     return isRounded(input, text) ? parseJsonToPrint(text) : input;
   };
@@ -127,25 +142,35 @@ export function keepInputs(
   );
 }
 
-/** Gives models the numbers of inputs as they were written: see `toCallPart`. */
-export const restoreInputs: LanguageModelMiddleware = {
-  specificationVersion: "v4",
-  async transformParams({ params }) {
-    const restore = <P extends { type: string; providerOptions?: object | undefined }>(
-      part: P,
-    ): P => {
-      const { [MARK]: mark, ...providerOptions } = (part.providerOptions ?? {}) as {
-        [MARK]?: { input?: unknown };
-      };
-      return part.type === "tool-call" && typeof mark?.input === "string"
-        ? { ...part, providerOptions, input: parseJsonToPrint(mark.input) }
-        : part;
+/** Gives models the numbers of inputs as they were written (see `toCallPart`), and ids that their API takes. */
+export function restoreCalls({
+  plainCallIds,
+}: Pick<ModelProvider, "plainCallIds">): LanguageModelMiddleware {
+  const toId = (id: string): string =>
+    !plainCallIds || /^[\w-]{1,64}$/.test(id) ? id : `call_${sha256Hex(id).slice(0, 32)}`;
+  const restore = <P extends { type: string; providerOptions?: object | undefined }>(
+    part: P,
+  ): P => {
+    if (!("toolCallId" in part)) return part;
+    const call = { ...part, toolCallId: toId(String(part.toolCallId)) };
+    const { [MARK]: mark, ...providerOptions } = (part.providerOptions ?? {}) as {
+      [MARK]?: { input?: unknown };
     };
-    const prompt = params.prompt.map((message) =>
-      message.role === "assistant"
-        ? { ...message, content: message.content.map(restore) }
-        : message,
-    );
-    return { ...params, prompt };
-  },
-};
+    return typeof mark?.input === "string"
+      ? { ...call, providerOptions, input: parseJsonToPrint(mark.input) }
+      : call;
+  };
+  return {
+    specificationVersion: "v4",
+    async transformParams({ params }) {
+      const prompt = params.prompt.map((message) =>
+        message.role === "assistant"
+          ? { ...message, content: message.content.map(restore) }
+          : message.role === "tool"
+            ? { ...message, content: message.content.map(restore) }
+            : message,
+      );
+      return { ...params, prompt };
+    },
+  };
+}

@@ -1,35 +1,46 @@
 import type {
   Client,
+  RequestOptions,
   StreamableHTTPClientTransport,
   Transport,
 } from "@modelcontextprotocol/client";
+import { z } from "zod";
 import type { Config } from "../../config/schema/index.ts";
+import { readImageInfo } from "../../core/image-info.ts";
 import { isRecord } from "../../core/json.ts";
 import { VERSION } from "../../core/version.ts";
 import type { ToolOutput, ToolOutputPart } from "../../store/steps.ts";
-import { parseInput } from "./call-inputs.ts";
 import { OutcomeUnknownError, type OfferedCall } from "./offered-tool.ts";
 import { raceAbort } from "../../core/pause.ts";
-
-/** The fields that are read of a server's answer to `tools/call`. Their values are not checked yet. */
-interface CallResult {
-  content?: unknown;
-  structuredContent?: unknown;
-  isError?: unknown;
-}
+import { renderFile } from "./tool-results.ts";
 
 const isText = (value: unknown): value is string => typeof value === "string";
 const toJson = (value: unknown): string => JSON.stringify(value) ?? "null";
 
-const toFile = (data: string, mediaType: unknown, filename?: unknown): ToolOutputPart => ({
-  type: "file",
-  mediaType: isText(mediaType) ? mediaType : "application/octet-stream",
-  data,
-  ...(isText(filename) && { filename }),
-});
+/** The most pixels that a side of an image may have. */
+const MAX_SIDE = 8000;
+
+/**
+ * Returns a file with the type of its bytes: vendors refuse a whole request for an image that is named a PNG and is a JPEG,
+ * cannot be read, is of a kind that they do not know, or is too large.
+ */
+function toFile(encoded: string, named: unknown, filename?: unknown): ToolOutputPart {
+  const bytes = Buffer.from(encoded.replace(/^data:[^,]*,/, ""), "base64");
+  const seen = readImageInfo(bytes);
+  const mediaType = seen?.mediaType ?? (isText(named) ? named : "application/octet-stream");
+  const data = bytes.toString("base64");
+  const isShown = seen !== undefined && Math.max(seen.width, seen.height) <= MAX_SIDE;
+  if (!isShown && /^image\//i.test(mediaType)) {
+    const why = seen
+      ? `a side has more than ${MAX_SIDE} pixels`
+      : "no PNG, JPEG, GIF or WebP image";
+    return { type: "text", text: renderFile(mediaType, data, why) };
+  }
+  return { type: "file", mediaType, data, ...(isText(filename) && { filename }) };
+}
 
 function toPart(item: unknown): ToolOutputPart {
-  if (!isRecord(item)) return { type: "text", text: toJson(item) };
+  if (!isRecord(item)) return { type: "text", text: isText(item) ? item : toJson(item) };
   const { type, text, data, mimeType, resource } = item;
   if (type === "text" && isText(text)) return { type: "text", text };
   if ((type === "image" || type === "audio") && isText(data)) return toFile(data, mimeType);
@@ -86,12 +97,12 @@ function saysAll(content: readonly unknown[], structured: unknown): boolean {
  * the same.
  */
 export function toToolOutput(result: unknown): ToolOutput {
-  const { content, structuredContent, isError } = (
-    isRecord(result) ? result : { content: [result] }
-  ) as CallResult;
-  const items: readonly unknown[] = Array.isArray(content) ? content : [];
+  const { content, structuredContent, isError }: Record<string, unknown> = isRecord(result)
+    ? result
+    : { content: [result] };
+  const items: readonly unknown[] = [content ?? []].flat();
   const parts = items.map(toPart);
-  if (structuredContent !== undefined && !saysAll(items, structuredContent))
+  if ((structuredContent ?? undefined) !== undefined && !saysAll(items, structuredContent))
     parts.push({ type: "text", text: toJson(structuredContent) });
   return { parts, ...(isError === true && { isError }) };
 }
@@ -146,10 +157,8 @@ function isOutcomeUnknown(error: unknown): boolean {
   const status = getStatus(error);
   // A server that answers 503 has rejected the request.
   if (status !== undefined) return status >= 500 && status !== 503;
-  const code = getCode(error);
-  if (code === "CONNECTION_CLOSED" || code === "REQUEST_TIMEOUT" || code === "SEND_FAILED")
-    return true;
-  return error instanceof TypeError && !isNotSent(error);
+  // Errors of the protocol have numbers. With all others an answer may have come that could not be read.
+  return typeof (error as Details).code !== "number" && !isNotSent(error);
 }
 
 /** Describes for the operator why a server cannot be reached. Quotes no text of the server. */
@@ -167,7 +176,7 @@ export function describeProblem(error: unknown): string {
     return "it did not answer in time";
   if (code === "CONNECTION_CLOSED" || error.message === "closed")
     return "the connection was closed, or the program ended";
-  return code === undefined
+  return code === undefined || code === "INVALID_RESULT"
     ? "it does not speak MCP as expected"
     : `it cannot be reached (${code.slice(0, 60)})`;
 }
@@ -191,7 +200,35 @@ export interface ListedTool {
   annotations?: Record<string, unknown> | undefined;
 }
 
-export interface McpCall extends OfferedCall {
+/** The answer to `tools/list`: a field that is not read cannot make a server unusable, nor can one tool all others. */
+const LIST = z.looseObject({ tools: z.array(z.unknown()).nullable() });
+const MAX_PAGES = 64;
+
+function toListedTool(listed: unknown): ListedTool {
+  const { name, description, inputSchema, annotations } = isRecord(listed) ? listed : {};
+  return {
+    name: isText(name) ? name : "",
+    inputSchema,
+    ...(isText(description) && { description }),
+    ...(isRecord(annotations) && { annotations }),
+  };
+}
+
+/** Lists the tools of all pages. A cursor that was there before ends the list. */
+async function listTools(client: Client, options: RequestOptions): Promise<ListedTool[]> {
+  const tools = new Map<string, ListedTool>();
+  const cursors = new Set<unknown>();
+  for (let cursor: unknown; !cursors.has(cursor) && cursors.size < MAX_PAGES;) {
+    cursors.add(cursor);
+    const params = isText(cursor) ? { cursor } : {};
+    const page = await client.request({ method: "tools/list", params }, LIST, options);
+    for (const tool of (page.tools ?? []).map(toListedTool)) tools.set(tool.name, tool);
+    cursor = page["nextCursor"] ?? undefined;
+  }
+  return [...tools.values()];
+}
+
+export interface McpCall extends Omit<OfferedCall, "inputText"> {
   tool: string;
   input: unknown;
 }
@@ -330,7 +367,7 @@ function createCall(
   calls: Calls,
   callMs: number,
 ): McpConnection["call"] {
-  return async ({ tool, input, inputText, callId, signal, trace }) => {
+  return async ({ tool, input, callId, signal, trace }) => {
     signal.throwIfAborted();
     const cut = new AbortController();
     calls.pending.set(callId, cut);
@@ -338,14 +375,14 @@ function createCall(
     try {
       const params = {
         name: tool,
-        arguments: (inputText === undefined ? input : parseInput(inputText)) as Record<
-          string,
-          unknown
-        >,
+        arguments: input as Record<string, unknown>,
         _meta: { idempotencyKey: callId, ...trace },
       };
       return toToolOutput(
-        await client.request({ method: "tools/call", params }, { signal: both, timeout: callMs }),
+        await client.request({ method: "tools/call", params }, z.unknown(), {
+          signal: both,
+          timeout: callMs,
+        }),
       );
     } catch (error) {
       if (!both.aborted && wasNotCarriedOut(error, transport))
@@ -379,7 +416,11 @@ export async function openConnection(options: ConnectionOptions): Promise<McpCon
     { name: "rouse", version: VERSION },
     {
       listChanged: {
-        tools: { onChanged: (error, tools) => (error ? undefined : onTools(tools ?? [])) },
+        tools: {
+          autoRefresh: false,
+          onChanged: () =>
+            void listTools(client, { timeout: connectMs }).then(onTools, () => undefined),
+        },
       },
     },
   );
@@ -394,10 +435,8 @@ export async function openConnection(options: ConnectionOptions): Promise<McpCon
   try {
     await raceAbort(client.connect(transport, { timeout: connectMs, signal }), signal);
     isOpen = true;
-    const { tools } = client.getServerCapabilities()?.tools
-      ? await client.listTools({}, { timeout: connectMs, signal })
-      : { tools: [] };
-    onTools(tools);
+    const hasTools = client.getServerCapabilities()?.tools !== undefined;
+    onTools(hasTools ? await listTools(client, { timeout: connectMs, signal }) : []);
     return { call: createCall(client, transport, calls, server.callTimeout), close };
   } catch (error) {
     isOpen = false;

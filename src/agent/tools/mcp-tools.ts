@@ -6,12 +6,13 @@ import type { Boundary } from "../boundary.ts";
 import type { ListedTool } from "./mcp-client.ts";
 import type { McpServer } from "./mcp-server.ts";
 import { neutralise } from "../neutralise.ts";
+import { parseInput } from "./call-inputs.ts";
 import { toModelName, type OfferedTool, type ToolHints } from "./offered-tool.ts";
 
 /** Names and values that may stand outside the boundary, because they cannot form a sentence. */
 const PARAMETER = /^[\w.$@-]{1,64}$/;
 const VALUE = /^[\w.:/@+#$*%-]{0,64}$/;
-const REFERENCE = /^#(?:\/[\w.$@%-]{1,64}){0,8}$/;
+const REFERENCE = /^#(?:\/[\w.$@-]{1,64}){0,8}$/;
 const TYPES = new Set<unknown>([
   "string",
   "number",
@@ -22,16 +23,20 @@ const TYPES = new Set<unknown>([
   "null",
 ]);
 
-const NAMED = ["properties", "$defs", "definitions", "dependentSchemas"];
-const LISTED = ["anyOf", "oneOf", "allOf", "prefixItems"];
+const DEFINITIONS = ["$defs", "definitions"];
+const NAMED = ["properties", "dependentSchemas", ...DEFINITIONS];
+const BRANCHES = ["anyOf", "oneOf", "allOf"];
+const NOT_AT_TOP = [...BRANCHES, "not", "enum", "required", "$ref"];
+const LISTED = [...BRANCHES, "prefixItems"];
 const NESTED =
-  "items additionalItems additionalProperties unevaluatedItems unevaluatedProperties contains propertyNames not if then else".split(
+  "items additionalProperties unevaluatedItems unevaluatedProperties contains propertyNames not if then else".split(
     " ",
   );
 const MEASURES =
-  "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems uniqueItems minProperties maxProperties minContains maxContains nullable readOnly writeOnly deprecated".split(
+  "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems minProperties maxProperties minContains maxContains".split(
     " ",
   );
+const FLAGS = ["uniqueItems", "nullable", "readOnly", "writeOnly", "deprecated"];
 const WORDS = ["description", "$comment", "pattern", "examples"];
 const VALUES = ["enum", "const", "default", "format"];
 const MAX_DEPTH = 20;
@@ -53,12 +58,22 @@ function checkNames(names: readonly unknown[]): void {
     throw new UnsafeName();
 }
 
-/** Returns whether a keyword's value may stay in the schema as it is. */
+/** Returns whether a keyword's value may stay in the schema as it is: vendors refuse a request with a value of another type. */
 function isSafe(keyword: string, value: unknown): boolean {
-  if (MEASURES.includes(keyword)) return typeof value === "number" || typeof value === "boolean";
+  if (MEASURES.includes(keyword)) return typeof value === "number";
+  if (FLAGS.includes(keyword)) return typeof value === "boolean";
+  if (keyword === "enum" && !(Array.isArray(value) && value.length > 0)) return false;
   if (keyword === "type") return [value].flat().every((type) => TYPES.has(type));
   if (keyword === "$ref") return typeof value === "string" && REFERENCE.test(value);
   return VALUES.includes(keyword) && isPlain(value);
+}
+
+/** Returns the names of an object's members. References do not name definitions with other characters: they are left out. */
+function takeNames(keyword: string, members: Json): string[] {
+  const isDefined = DEFINITIONS.includes(keyword);
+  const names = Object.keys(members).filter((name) => !isDefined || PARAMETER.test(name));
+  checkNames(names);
+  return names;
 }
 
 /** The schema at `place` without its words, which go into `words`. */
@@ -70,39 +85,108 @@ function walk(schema: unknown, place: string, words: string[], depth: number): u
     walk(value, place === "" ? name : `${place}.${name}`, words, depth + 1);
   const same = (value: unknown): unknown => walk(value, place, words, depth + 1);
   for (const [keyword, value] of Object.entries(schema)) {
-    if (NAMED.includes(keyword) && isRecord(value)) {
-      checkNames(Object.keys(value));
+    if (NAMED.includes(keyword) && isRecord(value))
       kept[keyword] = Object.fromEntries(
-        Object.entries(value).map(([name, one]) => [name, inside(one, name)]),
+        takeNames(keyword, value).map((name) => [name, inside(value[name], name)]),
       );
-    } else if (LISTED.includes(keyword) && Array.isArray(value)) kept[keyword] = value.map(same);
+    else if (LISTED.includes(keyword) && Array.isArray(value)) kept[keyword] = value.map(same);
     else if (NESTED.includes(keyword))
-      kept[keyword] = Array.isArray(value) ? value.map(same) : same(value);
+      // Older drafts list the items of a tuple here.
+      kept[keyword] = joinSchemas([value].flat().map(same));
     else if (isSafe(keyword, value)) kept[keyword] = value;
     else if (keyword === "required" && Array.isArray(value)) {
       checkNames(value);
-      kept[keyword] = value;
+      kept[keyword] = [...new Set(value)];
     } else if (WORDS.includes(keyword) || VALUES.includes(keyword)) {
       const label = [place, keyword === "description" ? "" : keyword].filter(Boolean).join(", ");
       const text = typeof value === "string" ? value : JSON.stringify(value);
       words.push(label === "" ? text : `${label}: ${text}`);
     }
   }
+  if ([kept["type"]].flat().includes("array")) kept["items"] ??= {};
   return kept;
 }
+
+/** Returns a schema that values fit which fit one of these. */
+function joinSchemas(schemas: readonly unknown[]): unknown {
+  const different = new Map(schemas.map((schema) => [JSON.stringify(schema), schema]));
+  return different.size > 1
+    ? { anyOf: [...different.values()] }
+    : ([...different.values()][0] ?? {});
+}
+
+/** Lists the properties of an object and of its branches. `seen`: the references that were followed. */
+function listProperties(
+  schema: unknown,
+  definitions: Json,
+  seen = new Set<unknown>(),
+): [name: string, schema: unknown][] {
+  if (!isRecord(schema)) return [];
+  const { properties, $ref } = schema;
+  const definition = seen.has($ref) ? undefined : definitions[String($ref).replace(/^.*\//, "")];
+  seen.add($ref);
+  const branches = [definition, ...BRANCHES.flatMap((keyword) => schema[keyword] ?? [])];
+  return [
+    ...Object.entries(properties ?? {}),
+    ...branches.flatMap((branch) => listProperties(branch, definitions, seen)),
+  ];
+}
+
+/** The schema of an input as vendors take it. `names`: the server's, by those that models are given. */
+interface Input {
+  schema: JSONSchema7;
+  names: ReadonlyMap<string, string>;
+}
+
+/**
+ * Returns the schema of an object, without what vendors refuse a request for at its top: branches, of which any property may
+ * be given, and `$` and `@` in names.
+ */
+function toInput(schema: Json): Input {
+  const definitions = Object.assign({}, ...DEFINITIONS.map((keyword) => schema[keyword])) as Json;
+  const properties = new Map<string, unknown[]>();
+  for (const [name, one] of listProperties(schema, definitions))
+    properties.set(name, [...(properties.get(name) ?? []), one]);
+  const given = new Map<string, string>();
+  for (const name of properties.keys()) {
+    let plain = name.replaceAll(/[$@]/g, "_");
+    while (plain !== name && (properties.has(plain) || given.has(plain))) plain += "_";
+    given.set(plain, name);
+  }
+  const kept = Object.entries(schema).filter(([keyword]) => !NOT_AT_TOP.includes(keyword));
+  const required = [...given].flatMap(([plain, name]) =>
+    [schema["required"]].flat().includes(name) ? plain : [],
+  );
+  return {
+    schema: {
+      ...Object.fromEntries(kept),
+      type: "object",
+      properties: Object.fromEntries(
+        [...given].map(([plain, name]) => [plain, joinSchemas(properties.get(name) ?? [])]),
+      ),
+      ...(required.length > 0 && { required }),
+    } as JSONSchema7,
+    names: given,
+  };
+}
+
+/** Returns an input with the names of the server. */
+const restoreNames = (input: unknown, { names }: Input): unknown =>
+  isRecord(input)
+    ? Object.fromEntries(
+        Object.entries(input).map(([name, value]) => [names.get(name) ?? name, value]),
+      )
+    : input;
 
 /**
  * Divides the schema that an outside server gives for a tool's input: its structure, with names and values that are single
  * words, stays; what the server says in sentences (descriptions, patterns, values of several words) comes back as text.
  * Keywords that are unknown, and titles, are left out. Undefined if a name has other characters than names have.
  */
-function splitSchema(schema: unknown): { schema: JSONSchema7; words: string } | undefined {
+function splitSchema(schema: unknown): (Input & { words: string }) | undefined {
   const words: string[] = [];
   try {
-    return {
-      schema: { type: "object", properties: {}, ...(walk(schema, "", words, 0) as JSONSchema7) },
-      words: words.join("\n"),
-    };
+    return { ...toInput(walk(schema, "", words, 0) as Json), words: words.join("\n") };
   } catch (error) {
     if (error instanceof UnsafeName) return undefined;
     throw error;
@@ -162,7 +246,10 @@ function offerTool(
       inputSchema: jsonSchema(schema),
       ...(first === "" ? {} : { description: wrap(first, origin) }),
     },
-    execute: (input, call) => server.call({ ...call, tool: listed.name, input }),
+    execute: (input, { inputText, ...call }) => {
+      const given = inputText === undefined ? input : parseInput(inputText);
+      return server.call({ ...call, tool: listed.name, input: restoreNames(given, split) });
+    },
   };
 }
 
