@@ -126,6 +126,8 @@ describe("chat completions", () => {
         ? eventsOf(asked.text).flatMap((event) => event.choices?.[0]?.delta.tool_calls ?? [])
         : asked.body.choices[0].message.tool_calls;
       const { index: _index, ...call } = made;
+      // Clients cut longer ones.
+      expect(call.id).toMatch(/^\w{1,40}$/);
       const changed = { ...call, function: { name: "clock", arguments: '{"zone":"CET"}' } };
       for (const [sent, zone] of [
         [call, "UTC"],
@@ -170,10 +172,11 @@ describe("chat completions", () => {
   });
 
   it("that are no longer kept leave the ids of the calls as the model knows them", async () => {
-    const call = { id: "run_1.0.0", index: 0, position: 0, name: "clock", input: "" };
+    const run = "0".repeat(35);
+    const call = { id: `run_${run}.0.0`, index: 0, position: 0, name: "clock", input: "" };
     const step = { messages: [], calls: [{ ...call, modelCallId: "c1" }] } as unknown as StepRecord;
     const output = { parts: [{ type: "text" as const, text: "12:00" }] };
-    const result = { role: "tool" as const, callId: "call_run_1_0_0", tool: "", output };
+    const result = { role: "tool" as const, callId: `${run}_00`, tool: "", output };
     const runs = { getSteps: async () => [step] };
     const owner = { keyId: "web", agentId: "ops" };
     expect(await restoreServerSteps([result], runs, owner)).toEqual([{ ...result, callId: "c1" }]);
