@@ -114,8 +114,7 @@ export interface StoredResponse extends Pick<RunRecord, "createdAt" | "status"> 
 
 /** The earlier turns that an API's user may refer to. Runs of another key or agent are not among them. */
 export interface EarlierRuns {
-  /** Returns the reply of a run. */
-  getReply(runId: string, owner: RunOwner): Promise<string | undefined>;
+  find(runId: string, owner: RunOwner): Promise<ApiRun | undefined>;
   /** Returns a run whose turn is kept in its session, so that another turn can follow it. */
   findKept(runId: string, owner: RunOwner): Promise<ApiRun | undefined>;
   /** Returns the steps of a run, without messages if their content is no longer kept; undefined if there are none. */
@@ -135,7 +134,7 @@ export function createEarlierRuns(store: Reads): EarlierRuns {
     return run?.spec.session.agentId === agentId ? run : undefined;
   };
   return {
-    getReply: async (runId, owner) => (await find(runId, owner))?.reply,
+    find,
     async findKept(runId, owner) {
       const run = await find(runId, owner);
       return run && (await findTurn(store, run.spec.session, runId)) ? run : undefined;

@@ -170,6 +170,28 @@ describe("what comes after a response", () => {
     });
   });
 
+  it("takes calls by the ids of their items, with their results behind them", async () => {
+    const calls = ["a", "b"].map((id) => ({ id, name: "look", arguments: `{"at":"${id}"}` }));
+    world.model.says = (_asked, call) => (call === 0 ? { text: ["I look."], calls } : {});
+    const { body } = await world.respond({ tools: [{ type: "function", name: "look" }] });
+    const references = body.output.map(({ id }: { id: string }) => ({
+      type: "item_reference",
+      id,
+    }));
+    const results = calls.map(({ id }) => ({
+      type: "function_call_output",
+      call_id: id,
+      output: "x",
+    }));
+    const input = [{ role: "user", content: "Hi." }, ...references, ...results];
+    expect((await world.respond({ input })).status).toBe(200);
+    const [, , said] = world.model.asked[1]?.body.messages ?? [];
+    expect([said.content, said.tool_calls]).toEqual([
+      "I look.",
+      calls.map(({ id, ...made }) => ({ id, type: "function", function: made })),
+    ]);
+  });
+
   it("may be a session's, by the usual names", async () => {
     const { headers } = await world.respond({ input: "one", conversation: "s" });
     expect(headers.get("x-session-id")).toBe("s");

@@ -83,18 +83,26 @@ const messageItem = ({ runId }: ResponseHead, status: string, content: readonly 
   content,
 });
 
-const callItem = (
+/** Builds the item of a call. It is found again by `n`, its place among the calls of the answer. */
+export const callItem = (
+  runId: string,
   { id, tool, input, inputText }: ResponseEnd["calls"][number],
-  status: string,
-  withInput = true,
+  n: number,
+  status = "completed",
 ) => ({
   type: "function_call" as const,
-  id: `fc_${id}`,
+  id: `fc_${runId}_${n}`,
   call_id: id,
   name: tool,
-  arguments: withInput ? (inputText ?? JSON.stringify(input ?? {})) : "",
+  arguments: inputText ?? JSON.stringify(input ?? {}),
   status,
 });
+
+/** Builds the items of an answer's calls. Only the last one may be cut. */
+const callItems = ({ runId }: ResponseHead, end: ResponseEnd) =>
+  end.calls.map((call, n) =>
+    callItem(runId, call, n, n + 1 < end.calls.length ? "completed" : toStatus(end)),
+  );
 
 const summaryPart = (text: string) => ({ type: "summary_text" as const, text });
 
@@ -118,7 +126,7 @@ function buildOutput(head: ResponseHead, end: ResponseEnd): object[] {
     end.text === "" && end.calls.length > 0
       ? []
       : [messageItem(head, status, [textPart(end.text, end)])];
-  return [...reasoning, ...message, ...end.calls.map((call) => callItem(call, "completed"))];
+  return [...reasoning, ...message, ...callItems(head, end)];
 }
 
 /** Returns the reason that a response is incomplete; null if it is complete. */
@@ -258,13 +266,12 @@ export function renderResponse(head: ResponseHead): TurnRenderer {
       itemEvent("done", at, toItem(kind, toStatus(end), [part])),
     ];
   };
-  const call = (made: ResponseEnd["calls"][number]): object[] => {
+  const call = (item: ReturnType<typeof callItem>): object[] => {
     const output_index = items++;
-    const item = callItem(made, "completed");
     const { id, name, arguments: input } = item;
     const at = { item_id: id, output_index };
     return [
-      itemEvent("added", output_index, callItem(made, "in_progress", false)),
+      itemEvent("added", output_index, { ...item, status: "in_progress", arguments: "" }),
       event("response.function_call_arguments.delta", { ...at, delta: input }),
       event("response.function_call_arguments.done", { ...at, name, arguments: input }),
       itemEvent("done", output_index, item),
@@ -290,7 +297,7 @@ export function renderResponse(head: ResponseHead): TurnRenderer {
       ...close("reasoning", end),
       ...(!open.message && end.calls.length === 0 ? begin("message") : []),
       ...close("message", end),
-      ...end.calls.flatMap(call),
+      ...callItems(head, end).flatMap(call),
       event(`response.${toStatus(end)}`, { response: responseObject(head, end) }),
     ],
     failed(end) {

@@ -6,7 +6,7 @@ import { UNSUPPORTED } from "./chat-schema.ts";
 import type { PlacedMessage, UserPart } from "./messages.ts";
 import { badRequest, notThere } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
-import { renderResponse, storedResponse, toEcho } from "./responses-output.ts";
+import { callItem, renderResponse, storedResponse, toEcho } from "./responses-output.ts";
 import { type ResponseItem, type ResponsesBody, responsesBody } from "./responses-schema.ts";
 import { type FormContext, serveTurn } from "./turn.ts";
 import { defineRoute } from "./types.ts";
@@ -52,19 +52,21 @@ async function resolveInput(
     if (item.type === "item_reference" && item.id.startsWith("rs_")) continue;
     if (FOREIGN.test(type))
       leftOut.add(`items of the type ${type} were left out: a tool of another server made them`);
-    else if (item.type === "item_reference") {
-      const content = await findReply(item.id, at, { runs, owner });
-      items.push({ item: { role: "assistant", content }, at });
-    } else items.push({ item: item as InputItem, at });
+    else if (item.type === "item_reference")
+      items.push({ item: await findItem(item.id, at, { runs, owner }), at });
+    else items.push({ item: item as InputItem, at });
   }
   return { items, leftOut: [...leftOut] };
 }
 
-async function findReply(id: string, at: string, { runs, owner }: Earlier): Promise<string> {
-  const reply = id.startsWith("msg_") ? await runs.getReply(id.slice(4), owner) : undefined;
-  if (reply === undefined)
-    throw badRequest(`${at}.id`, "there is no such answer; send it whole", "item_not_found");
-  return reply;
+/** Finds the words or the call of an earlier answer. */
+async function findItem(id: string, at: string, { runs, owner }: Earlier): Promise<InputItem> {
+  const [, kind, runId = "", n] = /^(msg|fc)_(run_[^_]+)(?:_(\d+))?$/.exec(id) ?? [];
+  const { reply, answer } = (await runs.find(runId, owner)) ?? {};
+  if (kind === "msg" && reply !== undefined) return { role: "assistant", content: reply };
+  const call = kind === "fc" ? answer?.calls[Number(n)] : undefined;
+  if (call) return callItem(runId, call, Number(n));
+  throw badRequest(`${at}.id`, "there is no such answer; send it whole", "item_not_found");
 }
 
 type Part = Exclude<Message["content"], string>[number];
