@@ -43,13 +43,8 @@ export type ResponseEnd = Pick<
   "text" | "reasoning" | "calls" | "finish" | "usage" | "citations"
 >;
 
-const toStatus = ({
-  finish,
-  calls,
-}: Pick<ResponseEnd, "finish" | "calls">): "completed" | "incomplete" =>
-  calls.length === 0 && (finish === "length" || finish === "content-filter")
-    ? "incomplete"
-    : "completed";
+const toStatus = ({ finish }: Pick<ResponseEnd, "finish">): "completed" | "incomplete" =>
+  finish === "length" || finish === "content-filter" ? "incomplete" : "completed";
 
 /** As the provider counted it; null if it did not. Clients read the details without asking whether they are there. */
 function toUsage({
