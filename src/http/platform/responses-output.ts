@@ -23,6 +23,7 @@ const ECHOED = [
   "tools",
   "top_p",
   "metadata",
+  "include",
 ] as const satisfies (keyof ResponsesBody)[];
 
 export type ResponseEcho = Partial<Pick<ResponsesBody, (typeof ECHOED)[number]>>;
@@ -101,15 +102,25 @@ const callItems = ({ runId }: ResponseHead, end: ResponseEnd) =>
 
 const summaryPart = (text: string) => ({ type: "summary_text" as const, text });
 
-const reasoningItem = ({ runId }: ResponseHead, summary: readonly object[]) => ({
+/** Stands before the text of `encrypted_content`: those of other servers cannot be read. */
+export const OWN_REASONING = "rouse:";
+
+/** True if the request asks for the field without which some clients send no reasoning back. */
+const wantsEncrypted = ({ echo: { include } }: ResponseHead): boolean =>
+  Array.isArray(include) && include.includes("reasoning.encrypted_content");
+
+const reasoningItem = (head: ResponseHead, summary: readonly { text: string }[]) => ({
   type: "reasoning" as const,
-  id: `rs_${runId}`,
+  id: `rs_${head.runId}`,
   summary,
+  ...(wantsEncrypted(head) && {
+    encrypted_content: OWN_REASONING + summary.map(({ text }) => text).join(""),
+  }),
 });
 
 /** True if the request has asked for the model's reasoning. */
-const wantsReasoning = ({ echo }: ResponseHead): boolean =>
-  typeof echo.reasoning?.summary === "string";
+const wantsReasoning = (head: ResponseHead): boolean =>
+  typeof head.echo.reasoning?.summary === "string" || wantsEncrypted(head);
 
 function buildOutput(head: ResponseHead, end: ResponseEnd): object[] {
   const status = toStatus(end);
@@ -218,7 +229,7 @@ export function renderResponse(head: ResponseHead): TurnRenderer {
 
   const toPart = (kind: Streamed, text: string, end?: ResponseEnd) =>
     kind === "message" ? textPart(text, end) : summaryPart(text);
-  const toItem = (kind: Streamed, status: string, parts: readonly object[]) =>
+  const toItem = (kind: Streamed, status: string, parts: readonly { text: string }[]) =>
     kind === "message" ? messageItem(head, status, parts) : reasoningItem(head, parts);
   const place = (kind: Streamed, at: number) => ({
     item_id: toItem(kind, "", []).id,

@@ -68,6 +68,7 @@ const reasoning = z.object({
   type: z.literal("reasoning"),
   summary: thoughts,
   content: thoughts,
+  encrypted_content: text.nullish(),
 });
 
 /** Calls that tools of another server carried out for an answer. The answer follows them and has what they found. */

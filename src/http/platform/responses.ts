@@ -6,7 +6,13 @@ import { UNSUPPORTED } from "./chat-schema.ts";
 import type { PlacedMessage, UserPart } from "./messages.ts";
 import { badRequest, notThere } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
-import { callItem, renderResponse, storedResponse, toEcho } from "./responses-output.ts";
+import {
+  callItem,
+  OWN_REASONING,
+  renderResponse,
+  storedResponse,
+  toEcho,
+} from "./responses-output.ts";
 import { type ResponseItem, type ResponsesBody, responsesBody } from "./responses-schema.ts";
 import { type FormContext, serveTurn } from "./turn.ts";
 import { defineRoute } from "./types.ts";
@@ -89,8 +95,12 @@ function toMessage({ role, content }: Message, at: string): PlacedMessage {
   return { role, content: content.map((part, n) => userPart(part, `${at}.content[${n}]`)) };
 }
 
-const getReasoning = ({ content, summary }: Reasoning): string =>
-  (content?.length ? content : (summary ?? [])).map((part) => part.text).join("\n\n");
+function getReasoning({ content, summary, encrypted_content: kept }: Reasoning): string {
+  const parts = content?.length ? content : (summary ?? []);
+  if (parts.length === 0 && kept?.startsWith(OWN_REASONING))
+    return kept.slice(OWN_REASONING.length);
+  return parts.map((part) => part.text).join("\n\n");
+}
 
 /** The items of an input as chat messages: one after the other, calls, words and thoughts that belong together in one. */
 function toMessages(items: readonly PlacedItem[]): PlacedMessage[] {
