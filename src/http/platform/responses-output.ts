@@ -285,6 +285,7 @@ export function renderResponse(head: ResponseHead): TurnRenderer {
   };
   return {
     whole: (end) => responseObject(head, end),
+    begun: () => responseObject(head),
     begin() {
       const response = responseObject(head);
       return [event("response.created", { response }), event("response.in_progress", { response })];

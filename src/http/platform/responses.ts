@@ -221,6 +221,11 @@ export const createResponse = serveTurn<ResponsesBody>({
   field: "input",
   schema: responsesBody,
   async read(body, context) {
+    if (body.background && body.store === false)
+      throw badRequest(
+        "background",
+        "background: a response that is not kept cannot be read later",
+      );
     const session = await responseSession(body, context.session, context);
     const { items, leftOut } = await resolveInput(body, context);
     const approver = `api:${context.caller.key.id}`;
@@ -233,6 +238,7 @@ export const createResponse = serveTurn<ResponsesBody>({
       ...withoutNullish({ thinking: toThinking(body.reasoning?.effort) }),
       warnings: leftOut,
       ...(body.store !== false && { response: toEcho(body) }),
+      isAwaited: !body.background || body.stream === true,
       canAsk: body.stream === true && context.snapshot.approvers.includes(approver),
     };
   },

@@ -118,7 +118,7 @@ export interface FormContext {
 /** The turn that a request asks for, in the words of its form. */
 export interface AskedTurn extends Pick<
   ChatRequest,
-  "session" | "sampling" | "tools" | "thinking" | "response" | "canAsk"
+  "session" | "sampling" | "tools" | "thinking" | "response" | "isAwaited" | "canAsk"
 > {
   messages: readonly PlacedMessage[];
   /** Stands before the instructions among the messages. */
@@ -340,7 +340,7 @@ export const serveTurn =
     const { request, fingerprint, session, field, startRenderer } = await readTurn(c, form, parts);
     const { turn, joined } = startTurn(c, request, fingerprint, parts);
     const { requestId } = c.get("caller");
-    const { stream: isStreamed } = request;
+    const { stream: isStreamed, isAwaited = true } = request;
     const headers: Record<string, string> = {
       "x-request-id": requestId,
       "cache-control": "no-store",
@@ -349,7 +349,7 @@ export const serveTurn =
     };
     const maxWaitMs = parts.snapshot().config.platform.maxWaitSeconds * 1000;
     const waiting = waitForText(turn, c.req.raw.signal, isStreamed ? maxWaitMs : undefined);
-    await waiting.settled;
+    await (isAwaited ? waiting.settled : Promise.race([turn.stored, waiting.settled]));
     // Not before: whether a turn after a response is a branch is known once its history is read.
     if (turn.sessionId !== undefined) headers["x-session-id"] = toHeaderText(turn.sessionId);
     const { end } = turn;
@@ -361,8 +361,11 @@ export const serveTurn =
       return new Response(stream, { headers });
     }
     waiting.leave();
-    if (!end?.ok)
+    const isBegun = !end && !isAwaited;
+    if (!end?.ok && !isBegun)
       return problemResponse({ ...turnProblem(end ?? CALLER_HUNG_UP, field), headers }, requestId);
     headers["content-type"] = "application/json";
-    return new Response(JSON.stringify(startRenderer(turn).whole(end)), { headers });
+    const renderer = startRenderer(turn);
+    const answer = end?.ok ? renderer.whole(end) : renderer.begun?.();
+    return new Response(JSON.stringify(answer), { headers });
   };
