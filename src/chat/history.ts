@@ -258,14 +258,11 @@ export async function historyFor(
     const answered = answeredCalls(messages, await getLastTurn(store, session));
     return { ...none, store: answered ? answered.flatMap(messageToKeep) : "nothing" };
   }
-  if (wanted.kind === "named")
-    return {
-      session,
-      history: await read(),
-      isWhole: true,
-      copied: [],
-      store: keepAll(messages),
-    };
+  if (wanted.kind === "named") {
+    const history = await read();
+    const keep = keepAll(withToolNames(messages, history.turns));
+    return { session, history, isWhole: true, copied: [], store: keep };
+  }
   const last = await findTurn(store, session, wanted.run.id);
   const history = last ? await read(last.seq + 1) : NO_HISTORY;
   if (!wanted.keep) return { ...none, history, store: "nothing" };

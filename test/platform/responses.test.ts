@@ -192,6 +192,24 @@ describe("what comes after a response", () => {
     ]);
   });
 
+  it.each([[[]], [[{ role: "user", content: "Hi." }]]])(
+    "takes the results of a session's calls without the calls, behind %j",
+    async (before) => {
+      const calls = [{ id: "c1", name: "look", arguments: "{}" }];
+      const conversation = `results-${before.length}`;
+      world.model.says = (_asked, call) => (call === 0 ? { calls } : { text: ["Seen."] });
+      await world.respond({ conversation, tools: [{ type: "function", name: "look" }] });
+      const output = { type: "function_call_output", call_id: "c1", output: "x" };
+      await world.respond({ conversation, input: [...before, output] });
+      await world.respond({ conversation, input: "And?" });
+      const roles = ["system", "user", "assistant", "tool", ...before.map(() => "user")];
+      expect(world.model.asked.map((asked) => asked.roles).slice(1)).toEqual([
+        roles,
+        [...roles, "assistant", "user"],
+      ]);
+    },
+  );
+
   it("may be a session's, by the usual names", async () => {
     const { headers } = await world.respond({ input: "one", conversation: "s" });
     expect(headers.get("x-session-id")).toBe("s");

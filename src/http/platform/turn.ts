@@ -159,13 +159,16 @@ async function readTurn<B extends CommonBody>(
     warnings = [],
     ...asked
   } = await read(body, { caller, snapshot, session: session?.id, runs, owner });
+  const { kind } = asked.session;
   const { maxImageBytes: maxBytes, imageHosts: hosts } = snapshot.config.platform;
   let readFile: ReturnType<typeof createFileReader> | undefined;
   const conversation = await readMessages(sent, {
     images: { maxBytes, hosts, fetch: parts.fetch, signal: c.req.raw.signal },
     readFile: (file, at) => (readFile ??= createFileReader(c, parts))(file, at),
     field,
-    continues: asked.session.kind === "after",
+    // A caller that sends no answer of the model has no call either: its results are of calls in the session.
+    continues:
+      kind === "after" || (kind === "named" && sent.every((one) => one.role !== "assistant")),
   });
   const given = [instructions, conversation.instructions].filter(Boolean).join("\n\n");
   const request: ChatRequest = {
@@ -173,7 +176,7 @@ async function readTurn<B extends CommonBody>(
     agent,
     caller: { id: key.id, tenant: key.tenant, ...withoutNullish({ clean: key.clean }) },
     // A caller that sends some of the history owns it, unless the request goes on with a turn that the server has.
-    callerKeepsHistory: asked.session.kind === "named" && conversation.hasHistory,
+    callerKeepsHistory: kind === "named" && conversation.hasHistory,
     messages: await restoreServerSteps(conversation.messages, runs, owner),
     stream: body.stream ?? false,
     correlation: getCorrelation(c),
