@@ -315,6 +315,19 @@ describe("an error names the item of the request that it is about", () => {
     expect(world.model.asked).toEqual([]);
   });
 
+  it("a message that comes between the results of calls follows them", async () => {
+    const picture = { role: "user", content: "A picture of a." };
+    const input = [user, call("a"), call("b"), output("a", "x"), picture, output("b", "y"), user];
+    expect((await world.respond({ input, store: false })).status).toBe(200);
+    const roles = ["system", "user", "assistant", "tool", "tool", "user", "user"];
+    expect(world.model.asked[0]?.roles).toEqual(roles);
+    expect(told(0)?.slice(2, 5)).toEqual([
+      expect.stringContaining("x"),
+      expect.stringContaining("y"),
+      "A picture of a.",
+    ]);
+  });
+
   it("words that come between a call and its result belong to the call", async () => {
     const input = [user, call("a"), { role: "assistant", content: "I look." }, output("a")];
     expect((await world.respond({ input, store: false })).status).toBe(200);

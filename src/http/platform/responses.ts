@@ -133,7 +133,12 @@ function toMessages(items: readonly PlacedItem[]): PlacedMessage[] {
         typeof output === "string"
           ? output
           : output.map((part, n) => userPart(part, `${at}.output[${n}]`));
-      messages.push({ role: "tool", tool_call_id: id, content, at });
+      // A client may send an image that belongs to one result before the next: here results follow their calls.
+      const isCaller = (one: PlacedMessage): boolean =>
+        one.role === "assistant" && !!one.tool_calls?.some((call) => call.id === id);
+      let place = messages.findLastIndex(isCaller) + 1 || messages.length;
+      while (messages[place]?.role === "tool") place++;
+      messages.splice(place, 0, { role: "tool", tool_call_id: id, content, at });
     } else if (item.role === "assistant" && last?.role === "assistant" && last.tool_calls) {
       // Words that came after a call, and before its result.
       const before = typeof last.content === "string" ? [last.content] : [];
