@@ -76,7 +76,7 @@ function describeCallerTools(
     tools.map(({ name, description, schema, strict }) => [
       name,
       {
-        inputSchema: jsonSchema(schema ?? ANY_OBJECT),
+        inputSchema: jsonSchema({ ...ANY_OBJECT, ...schema }),
         ...(description === undefined ? {} : { description }),
         ...(strict === undefined ? {} : { strict }),
       },

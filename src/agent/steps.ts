@@ -20,8 +20,11 @@ export function getParts(message: unknown): KeptPart[] {
   return Array.isArray(content) ? (content as KeptPart[]) : [];
 }
 
-/** Matches the ids by which callers know calls of their own tools. */
-const CALLER_ID = /^call_(run_[0-9a-v]+)_(\d+)_(\d+)$/;
+/**
+ * Matches the ids by which callers know calls of their own tools: run, step and place. OpenAI takes 40 characters, and
+ * clients cut what is longer.
+ */
+const CALLER_ID = /^([0-9a-v]{35})_([0-9a-z])([0-9a-z]{1,2})$/;
 
 const isOpen = ({ output }: ToolCallRecord): boolean => output === undefined;
 
@@ -40,16 +43,21 @@ const isSigned = ({ messages }: StepRecord): boolean =>
  */
 export function toCallerCallId(call: ToolCallRecord, steps: readonly StepRecord[]): string {
   const isMore = steps.some((step) => isSigned(step) || step.calls.some((one) => !isOpen(one)));
-  return isMore ? `call_${call.id.replaceAll(".", "_")}` : call.modelCallId;
+  if (!isMore) return call.modelCallId;
+  const [runId = "", ...numbers] = call.id.split(".");
+  return `${runId.slice(4)}_${numbers.map((number) => Number(number).toString(36)).join("")}`;
 }
 
 /** Returns the run that an id names; undefined if it is the id of a model. */
-export const getRunId = (callerId: string): string | undefined => CALLER_ID.exec(callerId)?.[1];
+export function getRunId(callerId: string): string | undefined {
+  const found = CALLER_ID.exec(callerId);
+  return found ? `run_${found[1]}` : undefined;
+}
 
 /** Returns the model's id of a call that a caller names; undefined if the steps do not have the call. */
 export function getModelCallId(callerId: string, steps: readonly StepRecord[]): string | undefined {
-  const [, runId, index, position] = CALLER_ID.exec(callerId) ?? [];
-  const id = `${runId}.${index}.${position}`;
+  const numbers = CALLER_ID.exec(callerId)?.slice(2) ?? [];
+  const id = [getRunId(callerId), ...numbers.map((number) => parseInt(number, 36))].join(".");
   return steps.flatMap(({ calls }) => calls).find((call) => call.id === id)?.modelCallId;
 }
 

@@ -33,6 +33,7 @@ interface LiveTurn extends ChatTurn {
   readonly abort: AbortController;
   /** Called by the executor once it is known which session the turn is in. */
   enter(session: SessionRef): void;
+  setStored(): void;
   /** Called by the executor. */
   say(delta: string): void;
   think(delta: string): void;
@@ -71,6 +72,7 @@ function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
     for (const listener of listeners) piece(listener);
   };
   const asked: ApprovalRecord[] = [];
+  const { promise: stored, resolve: setStored } = Promise.withResolvers<void>();
   const turn: LiveTurn & {
     end: ChatEnd | undefined;
     sessionId: string | undefined;
@@ -81,6 +83,8 @@ function createLiveTurn(request: ChatRequest, now: number): LiveTurn {
     isOneShot,
     sessionId: session.kind === "named" ? session.id : session.kind === "new" ? runId : undefined,
     abort,
+    stored,
+    setStored,
     enter(entered) {
       if (!isOneShot) turn.sessionId = getName(entered);
     },
@@ -262,11 +266,11 @@ function createApiRun(
     start: "meanwhile",
     async load() {
       const run = buildRun(request, turn, deps.cluster.id);
-      if (before) {
-        await store.commit((tx) => tx.runs.add(run));
-        await before;
-      }
-      return { run, agent: request.agent, isStored: before !== undefined };
+      const isStored = before !== undefined || request.isAwaited === false;
+      if (isStored) await store.commit((tx) => tx.runs.add(run));
+      turn.setStored();
+      await before;
+      return { run, agent: request.agent, isStored };
     },
     async prepare(run) {
       history = await historyFor(request, run, context, store);

@@ -114,8 +114,7 @@ export interface StoredResponse extends Pick<RunRecord, "createdAt" | "status"> 
 
 /** The earlier turns that an API's user may refer to. Runs of another key or agent are not among them. */
 export interface EarlierRuns {
-  /** Returns the reply of a run. */
-  getReply(runId: string, owner: RunOwner): Promise<string | undefined>;
+  find(runId: string, owner: RunOwner): Promise<ApiRun | undefined>;
   /** Returns a run whose turn is kept in its session, so that another turn can follow it. */
   findKept(runId: string, owner: RunOwner): Promise<ApiRun | undefined>;
   /** Returns the steps of a run, without messages if their content is no longer kept; undefined if there are none. */
@@ -135,7 +134,7 @@ export function createEarlierRuns(store: Reads): EarlierRuns {
     return run?.spec.session.agentId === agentId ? run : undefined;
   };
   return {
-    getReply: async (runId, owner) => (await find(runId, owner))?.reply,
+    find,
     async findKept(runId, owner) {
       const run = await find(runId, owner);
       return run && (await findTurn(store, run.spec.session, runId)) ? run : undefined;
@@ -259,14 +258,11 @@ export async function historyFor(
     const answered = answeredCalls(messages, await getLastTurn(store, session));
     return { ...none, store: answered ? answered.flatMap(messageToKeep) : "nothing" };
   }
-  if (wanted.kind === "named")
-    return {
-      session,
-      history: await read(),
-      isWhole: true,
-      copied: [],
-      store: keepAll(messages),
-    };
+  if (wanted.kind === "named") {
+    const history = await read();
+    const keep = keepAll(withToolNames(messages, history.turns));
+    return { session, history, isWhole: true, copied: [], store: keep };
+  }
   const last = await findTurn(store, session, wanted.run.id);
   const history = last ? await read(last.seq + 1) : NO_HISTORY;
   if (!wanted.keep) return { ...none, history, store: "nothing" };

@@ -42,6 +42,8 @@ export interface ChatRequest {
   warnings?: readonly string[];
   /** Somebody watches the text as it comes. */
   stream: boolean;
+  /** False if the caller reads the answer later: the run is stored before its turn. Default: true. */
+  isAwaited?: boolean;
   /** Whoever watches may decide about calls of tools. Default: no; such calls are not made. */
   canAsk?: boolean;
 }
@@ -86,6 +88,8 @@ export interface ChatTurn {
   /** True while its models have failed and are asked again. */
   readonly isRetrying: boolean;
   readonly end: ChatEnd | undefined;
+  /** Resolves once the run of a turn that is not awaited is in the store. */
+  readonly stored: Promise<void>;
   /** Hears all that was said so far, then all that follows. Returns how to leave; when the last one leaves, one shot is stopped. */
   listen(listener: ChatListener): () => void;
   /** Calls once the turn is over, without standing for a caller. */

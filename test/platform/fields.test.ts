@@ -495,4 +495,25 @@ describe("what the provider counted", () => {
     world.model.says = () => ({ text: ["x"], finish });
     expect((await world.chat()).body.choices[0].finish_reason).toBe(reason);
   });
+
+  it("and that the last of several calls was cut", async () => {
+    const calls = [
+      { id: "c1", name: "write", arguments: '{"text":"All"}' },
+      { id: "c2", name: "write", arguments: '{"text":"Ha' },
+    ];
+    world.model.says = () => ({ calls, finish: "length" });
+    const write = { name: "write", parameters: { type: "object" } };
+    const { body: chat } = await world.chat({ tools: [{ type: "function", function: write }] });
+    const [{ finish_reason: reason, message }] = chat.choices;
+    expect([reason, message.tool_calls.length]).toEqual(["length", 2]);
+    const { body } = await world.respond({ tools: [{ type: "function", ...write }] });
+    expect([body.status, body.incomplete_details]).toEqual([
+      "incomplete",
+      { reason: "max_output_tokens" },
+    ]);
+    expect(body.output.map(({ status }: { status: string }) => status)).toEqual([
+      "completed",
+      "incomplete",
+    ]);
+  });
 });

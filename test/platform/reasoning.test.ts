@@ -1,3 +1,5 @@
+import { createOpenAI } from "@ai-sdk/openai";
+import { generateText } from "ai";
 import OpenAI from "openai";
 import { restoreServerSteps } from "../../src/chat/history.ts";
 import type { StepRecord } from "../../src/store/types.ts";
@@ -126,6 +128,8 @@ describe("chat completions", () => {
         ? eventsOf(asked.text).flatMap((event) => event.choices?.[0]?.delta.tool_calls ?? [])
         : asked.body.choices[0].message.tool_calls;
       const { index: _index, ...call } = made;
+      // Clients cut longer ones.
+      expect(call.id).toMatch(/^\w{1,40}$/);
       const changed = { ...call, function: { name: "clock", arguments: '{"zone":"CET"}' } };
       for (const [sent, zone] of [
         [call, "UTC"],
@@ -170,10 +174,11 @@ describe("chat completions", () => {
   });
 
   it("that are no longer kept leave the ids of the calls as the model knows them", async () => {
-    const call = { id: "run_1.0.0", index: 0, position: 0, name: "clock", input: "" };
+    const run = "0".repeat(35);
+    const call = { id: `run_${run}.0.0`, index: 0, position: 0, name: "clock", input: "" };
     const step = { messages: [], calls: [{ ...call, modelCallId: "c1" }] } as unknown as StepRecord;
     const output = { parts: [{ type: "text" as const, text: "12:00" }] };
-    const result = { role: "tool" as const, callId: "call_run_1_0_0", tool: "", output };
+    const result = { role: "tool" as const, callId: `${run}_00`, tool: "", output };
     const runs = { getSteps: async () => [step] };
     const owner = { keyId: "web", agentId: "ops" };
     expect(await restoreServerSteps([result], runs, owner)).toEqual([{ ...result, callId: "c1" }]);
@@ -203,8 +208,29 @@ describe("responses", () => {
     expect((await respond({ reasoning: {} })).body.output).toMatchObject([{ type: "message" }]);
   });
 
+  it("have it in the field without which some clients do not send it back", async () => {
+    const store = { store: false, forceReasoning: true };
+    const messages = [{ role: "user" as const, content: "Hi." }];
+    const { url } = world;
+    const model = createOpenAI({ baseURL: `${url}/v1`, apiKey: KEY, fetch: documentedFetch })(
+      "ops",
+    );
+    const options = { model, providerOptions: { openai: store } };
+    const first = await generateText({ ...options, messages });
+    await generateText({
+      ...options,
+      messages: [...messages, ...first.responseMessages, ...messages],
+    });
+    expect(world.model.asked[1]?.body.messages[2]).toEqual({
+      role: "assistant",
+      content: "fine",
+      reasoning_content: "Let me think.",
+    });
+  });
+
   it("stream it as items whose places agree with the end", async () => {
-    const events = eventsOf((await respond({ stream: true })).text);
+    const include = ["reasoning.encrypted_content"];
+    const events = eventsOf((await respond({ stream: true, include })).text);
     const { output } = events.at(-1).response;
     expect(output.map(({ type }: { type: string }) => type)).toEqual(["reasoning", "message"]);
     const done = events.filter(({ type }) => type === "response.output_item.done");
@@ -219,9 +245,15 @@ describe("responses", () => {
   });
 
   it("take it back, as clients send it, whole and by its id", async () => {
-    const { body: first } = await respond();
+    const { body: first } = await respond({ include: ["reasoning.encrypted_content"] });
     const [thought, said] = first.output;
-    for (const item of [thought, { type: "item_reference", id: thought.id }]) {
+    const foreign = { ...thought, summary: [], encrypted_content: "gAAAAAB" };
+    for (const [item, reasoning] of [
+      [thought, "Let me think."],
+      [{ ...thought, summary: [] }, "Let me think."],
+      [foreign, undefined],
+      [{ type: "item_reference", id: thought.id }, undefined],
+    ]) {
       const input = [
         { role: "user", content: "Hi." },
         item,
@@ -229,7 +261,8 @@ describe("responses", () => {
         { role: "user", content: "And?" },
       ];
       expect((await respond({ input, store: false })).status).toBe(200);
-      expect(world.model.asked.at(-1)?.roles).toEqual(["system", "user", "assistant", "user"]);
+      const [, , answer] = world.model.asked.at(-1)?.body.messages ?? [];
+      expect([answer.content, answer.reasoning_content]).toEqual(["fine", reasoning]);
     }
   });
 });

@@ -170,6 +170,46 @@ describe("what comes after a response", () => {
     });
   });
 
+  it("takes calls by the ids of their items, with their results behind them", async () => {
+    const calls = ["a", "b"].map((id) => ({ id, name: "look", arguments: `{"at":"${id}"}` }));
+    world.model.says = (_asked, call) => (call === 0 ? { text: ["I look."], calls } : {});
+    const { body } = await world.respond({ tools: [{ type: "function", name: "look" }] });
+    const references = body.output.map(({ id }: { id: string }) => ({
+      type: "item_reference",
+      id,
+    }));
+    const results = calls.map(({ id }) => ({
+      type: "function_call_output",
+      call_id: id,
+      output: "x",
+    }));
+    const input = [{ role: "user", content: "Hi." }, ...references, ...results];
+    expect((await world.respond({ input })).status).toBe(200);
+    const [, , said] = world.model.asked[1]?.body.messages ?? [];
+    expect([said.content, said.tool_calls]).toEqual([
+      "I look.",
+      calls.map(({ id, ...made }) => ({ id, type: "function", function: made })),
+    ]);
+  });
+
+  it.each([[[]], [[{ role: "user", content: "Hi." }]]])(
+    "takes the results of a session's calls without the calls, behind %j",
+    async (before) => {
+      const calls = [{ id: "c1", name: "look", arguments: "{}" }];
+      const conversation = `results-${before.length}`;
+      world.model.says = (_asked, call) => (call === 0 ? { calls } : { text: ["Seen."] });
+      await world.respond({ conversation, tools: [{ type: "function", name: "look" }] });
+      const output = { type: "function_call_output", call_id: "c1", output: "x" };
+      await world.respond({ conversation, input: [...before, output] });
+      await world.respond({ conversation, input: "And?" });
+      const roles = ["system", "user", "assistant", "tool", ...before.map(() => "user")];
+      expect(world.model.asked.map((asked) => asked.roles).slice(1)).toEqual([
+        roles,
+        [...roles, "assistant", "user"],
+      ]);
+    },
+  );
+
   it("may be a session's, by the usual names", async () => {
     const { headers } = await world.respond({ input: "one", conversation: "s" });
     expect(headers.get("x-session-id")).toBe("s");
@@ -273,6 +313,19 @@ describe("an error names the item of the request that it is about", () => {
     expect([status, body.error.param]).toEqual([400, param]);
     expect(body.error.message).not.toMatch(/role `tool`|tool_call_id/);
     expect(world.model.asked).toEqual([]);
+  });
+
+  it("a message that comes between the results of calls follows them", async () => {
+    const picture = { role: "user", content: "A picture of a." };
+    const input = [user, call("a"), call("b"), output("a", "x"), picture, output("b", "y"), user];
+    expect((await world.respond({ input, store: false })).status).toBe(200);
+    const roles = ["system", "user", "assistant", "tool", "tool", "user", "user"];
+    expect(world.model.asked[0]?.roles).toEqual(roles);
+    expect(told(0)?.slice(2, 5)).toEqual([
+      expect.stringContaining("x"),
+      expect.stringContaining("y"),
+      "A picture of a.",
+    ]);
   });
 
   it("words that come between a call and its result belong to the call", async () => {

@@ -73,6 +73,21 @@ it("stored responses: the official client retrieves one", async () => {
   });
 });
 
+it("stored responses: one in the background is answered at once, and read until it has ended", async () => {
+  const held = gate();
+  world.model.says = () => ({ text: ["late"], wait: () => held.passed });
+  const client = new OpenAI({ baseURL: `${world.url}/v1`, apiKey: KEY, fetch: documentedFetch });
+  const made = await client.responses.create({ model: "ops", input: "Hi.", background: true });
+  expect([made.status, made.output]).toEqual(["in_progress", []]);
+  expect((await client.responses.retrieve(made.id)).status).toMatch(/^(?:queued|in_progress)$/);
+  held.open();
+  const found = await world.until(async () => {
+    const { status, output_text: text } = await client.responses.retrieve(made.id);
+    return status === "completed" && text;
+  });
+  expect(found).toBe("late");
+});
+
 it("stored responses: one belongs to its key, and is not kept with store: false", async () => {
   const { id } = (await world.respond()).body;
   const chat = (await world.chat()).body.id.replace("chatcmpl-", "resp_");
@@ -118,7 +133,7 @@ it("stored responses: one shows how far its turn is, and why it failed", async (
 });
 
 it.each<[object, string, string]>([
-  [{ background: true }, "background", "unsupported_parameter"],
+  [{ background: true, store: false }, "background", "invalid_value"],
   [{ prompt: { id: "p1" } }, "prompt", "unsupported_parameter"],
   [{ top_logprobs: 3 }, "top_logprobs", "unsupported_parameter"],
   [{ conversation: "c1", previous_response_id: "resp_run_1" }, "conversation", "invalid_value"],

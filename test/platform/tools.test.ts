@@ -165,6 +165,22 @@ describe("tools of the caller", () => {
     expect(world.model.asked[0]?.raw.split('"maximum":9223372036854775807')).toHaveLength(3);
   });
 
+  it("take an object, also if their schema does not say so", async () => {
+    const a = { type: "string" };
+    const tools = [{}, { properties: { a } }].map((parameters, n) => ({
+      type: "function",
+      function: { name: `tool_${n}`, parameters },
+    }));
+    await world.chat({ tools });
+    const sent = world.model.asked[0]?.body.tools.map(
+      (tool: { function: { parameters: object } }) => tool.function.parameters,
+    );
+    expect(sent.slice(0, 2)).toEqual([
+      { type: "object", properties: {} },
+      { type: "object", properties: { a } },
+    ]);
+  });
+
   it("do not take the place of the agent's own of the same name", async () => {
     world.model.says = (_asked, call) => (call === 0 ? { calls: [weather] } : { text: ["Rain."] });
     const own = { type: "function", function: { name: "town__weather" } };

@@ -100,6 +100,7 @@ describe("2. what else is on a stream", () => {
       sessionId: undefined,
       isRetrying: false,
       end: undefined,
+      stored: Promise.resolve(),
       listen: () => () => void left++,
       whenOver: () => undefined,
     };

@@ -119,6 +119,7 @@ export const responseAnswer = z.strictObject({
         type: z.literal("reasoning"),
         id: text,
         summary: z.array(z.strictObject({ type: z.literal("summary_text"), text })),
+        encrypted_content: text.optional().describe("`rouse:` and the same text, not encrypted."),
       }),
       z.strictObject({
         type: z.literal("function_call"),

@@ -143,7 +143,6 @@ const unsupportedFields = {
   audio: unsupported("leave it out; answers are text"),
   modalities: unsupported('leave it out, or send ["text"]', isTextOnly),
   web_search_options: unsupported("leave it out; give the agent a tool that searches"),
-  background: unsupported("leave it out, and read the answer or a stream of it", isFalse),
   prompt: unsupported(
     "send its text with the role `developer`, or as `instructions` of a response",
   ),
@@ -169,6 +168,7 @@ const STOPS = "send a string, or a list of at most four strings";
 /** The body of a chat request. Fields that are not here are ignored; null is as good as none. */
 export const chatBody = z.object({
   ...commonFields,
+  background: unsupported("leave it out, or use /v1/responses", isFalse),
   conversation: unsupported("send `session_id`, which names the session, or use /v1/responses"),
   n: z.literal(1, "only one answer at a time: leave `n` out, or send 1").nullish(),
   messages: z.array(chatMessage).min(1, "send at least one message"),

@@ -100,9 +100,10 @@ function toFinishReason({
   finish,
   calls,
 }: SuccessfulEnd): "stop" | "length" | "content_filter" | "tool_calls" {
-  if (calls.length > 0) return "tool_calls";
+  // The arguments of the last call may be cut: a client that trusts the reason would carry out half of it.
   if (finish === "length") return "length";
-  return finish === "content-filter" ? "content_filter" : "stop";
+  if (finish === "content-filter") return "content_filter";
+  return calls.length > 0 ? "tool_calls" : "stop";
 }
 
 function toToolCalls({ calls }: SuccessfulEnd) {

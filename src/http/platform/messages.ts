@@ -193,6 +193,10 @@ function readAnswer(
   };
 }
 
+/** True for the result of a call that the request does not have. */
+const isOfEarlier = (message: ConversationMessage): boolean =>
+  message.role === "tool" && message.tool === "";
+
 /** Checks that every call has its result right behind it, and every result a call: providers refuse anything else. */
 function checkPairs(
   said: readonly ConversationMessage[],
@@ -205,7 +209,7 @@ function checkPairs(
     refuse(at[index] as string, `each call of a tool must be followed by its result, ${result}`);
   for (const [index, message] of said.entries()) {
     // The calls that come first may be in a turn that the server has kept.
-    if (message.role === "tool" && continues && message.tool === "") continue;
+    if (continues && isOfEarlier(message)) continue;
     if (message.role === "tool") {
       if (!open.includes(message.callId))
         refuse(`${at[index]}.${callId}`, `${callId}: no call right before it has this id`);
@@ -277,7 +281,7 @@ export async function readMessages(
   }
   const given = system.filter((text) => text.trim() !== "").join("\n\n");
   // Providers need a message to answer: instructions alone are that message.
-  const isAlone = messages.length > 0 && said.length === 0 && given !== "";
+  const isAlone = said.length === 0 && given !== "";
   if (isAlone) said.push({ role: "user", parts: [{ type: "text", text: given }] });
   const users = said.filter((message) => message.role === "user").length;
   const answers = continues && said.some((message) => message.role === "tool");
@@ -285,7 +289,8 @@ export async function readMessages(
   checkPairs(said, at, options);
   return {
     instructions: given === "" || isAlone ? undefined : given,
-    messages: said,
-    hasHistory: users > 1 || said.length > users,
+    // Their calls are the last that the server has.
+    messages: said.toSorted((a, b) => Number(isOfEarlier(b)) - Number(isOfEarlier(a))),
+    hasHistory: !said.some(isOfEarlier) && (users > 1 || said.length > users),
   };
 }

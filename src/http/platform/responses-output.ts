@@ -23,6 +23,7 @@ const ECHOED = [
   "tools",
   "top_p",
   "metadata",
+  "include",
 ] as const satisfies (keyof ResponsesBody)[];
 
 export type ResponseEcho = Partial<Pick<ResponsesBody, (typeof ECHOED)[number]>>;
@@ -43,13 +44,8 @@ export type ResponseEnd = Pick<
   "text" | "reasoning" | "calls" | "finish" | "usage" | "citations"
 >;
 
-const toStatus = ({
-  finish,
-  calls,
-}: Pick<ResponseEnd, "finish" | "calls">): "completed" | "incomplete" =>
-  calls.length === 0 && (finish === "length" || finish === "content-filter")
-    ? "incomplete"
-    : "completed";
+const toStatus = ({ finish }: Pick<ResponseEnd, "finish">): "completed" | "incomplete" =>
+  finish === "length" || finish === "content-filter" ? "incomplete" : "completed";
 
 /** As the provider counted it; null if it did not. Clients read the details without asking whether they are there. */
 function toUsage({
@@ -83,30 +79,48 @@ const messageItem = ({ runId }: ResponseHead, status: string, content: readonly 
   content,
 });
 
-const callItem = (
+/** Builds the item of a call. It is found again by `n`, its place among the calls of the answer. */
+export const callItem = (
+  runId: string,
   { id, tool, input, inputText }: ResponseEnd["calls"][number],
-  status: string,
-  withInput = true,
+  n: number,
+  status = "completed",
 ) => ({
   type: "function_call" as const,
-  id: `fc_${id}`,
+  id: `fc_${runId}_${n}`,
   call_id: id,
   name: tool,
-  arguments: withInput ? (inputText ?? JSON.stringify(input ?? {})) : "",
+  arguments: inputText ?? JSON.stringify(input ?? {}),
   status,
 });
 
+/** Builds the items of an answer's calls. Only the last one may be cut. */
+const callItems = ({ runId }: ResponseHead, end: ResponseEnd) =>
+  end.calls.map((call, n) =>
+    callItem(runId, call, n, n + 1 < end.calls.length ? "completed" : toStatus(end)),
+  );
+
 const summaryPart = (text: string) => ({ type: "summary_text" as const, text });
 
-const reasoningItem = ({ runId }: ResponseHead, summary: readonly object[]) => ({
+/** Stands before the text of `encrypted_content`: those of other servers cannot be read. */
+export const OWN_REASONING = "rouse:";
+
+/** True if the request asks for the field without which some clients send no reasoning back. */
+const wantsEncrypted = ({ echo: { include } }: ResponseHead): boolean =>
+  Array.isArray(include) && include.includes("reasoning.encrypted_content");
+
+const reasoningItem = (head: ResponseHead, summary: readonly { text: string }[]) => ({
   type: "reasoning" as const,
-  id: `rs_${runId}`,
+  id: `rs_${head.runId}`,
   summary,
+  ...(wantsEncrypted(head) && {
+    encrypted_content: OWN_REASONING + summary.map(({ text }) => text).join(""),
+  }),
 });
 
 /** True if the request has asked for the model's reasoning. */
-const wantsReasoning = ({ echo }: ResponseHead): boolean =>
-  typeof echo.reasoning?.summary === "string";
+const wantsReasoning = (head: ResponseHead): boolean =>
+  typeof head.echo.reasoning?.summary === "string" || wantsEncrypted(head);
 
 function buildOutput(head: ResponseHead, end: ResponseEnd): object[] {
   const status = toStatus(end);
@@ -118,7 +132,7 @@ function buildOutput(head: ResponseHead, end: ResponseEnd): object[] {
     end.text === "" && end.calls.length > 0
       ? []
       : [messageItem(head, status, [textPart(end.text, end)])];
-  return [...reasoning, ...message, ...end.calls.map((call) => callItem(call, "completed"))];
+  return [...reasoning, ...message, ...callItems(head, end)];
 }
 
 /** Returns the reason that a response is incomplete; null if it is complete. */
@@ -215,7 +229,7 @@ export function renderResponse(head: ResponseHead): TurnRenderer {
 
   const toPart = (kind: Streamed, text: string, end?: ResponseEnd) =>
     kind === "message" ? textPart(text, end) : summaryPart(text);
-  const toItem = (kind: Streamed, status: string, parts: readonly object[]) =>
+  const toItem = (kind: Streamed, status: string, parts: readonly { text: string }[]) =>
     kind === "message" ? messageItem(head, status, parts) : reasoningItem(head, parts);
   const place = (kind: Streamed, at: number) => ({
     item_id: toItem(kind, "", []).id,
@@ -258,13 +272,12 @@ export function renderResponse(head: ResponseHead): TurnRenderer {
       itemEvent("done", at, toItem(kind, toStatus(end), [part])),
     ];
   };
-  const call = (made: ResponseEnd["calls"][number]): object[] => {
+  const call = (item: ReturnType<typeof callItem>): object[] => {
     const output_index = items++;
-    const item = callItem(made, "completed");
     const { id, name, arguments: input } = item;
     const at = { item_id: id, output_index };
     return [
-      itemEvent("added", output_index, callItem(made, "in_progress", false)),
+      itemEvent("added", output_index, { ...item, status: "in_progress", arguments: "" }),
       event("response.function_call_arguments.delta", { ...at, delta: input }),
       event("response.function_call_arguments.done", { ...at, name, arguments: input }),
       itemEvent("done", output_index, item),
@@ -272,6 +285,7 @@ export function renderResponse(head: ResponseHead): TurnRenderer {
   };
   return {
     whole: (end) => responseObject(head, end),
+    begun: () => responseObject(head),
     begin() {
       const response = responseObject(head);
       return [event("response.created", { response }), event("response.in_progress", { response })];
@@ -279,12 +293,18 @@ export function renderResponse(head: ResponseHead): TurnRenderer {
     text: (delta) => add("message", delta),
     // A model that calls tools thinks again between its words: the item stays open to the end.
     reasoning: (delta) => (wantsReasoning(head) ? add("reasoning", delta) : []),
-    approval: (approval) => [event("approval.required", { approval: approvalObject(approval) })],
+    // OpenAI's helper throws at types that it does not know, and passes on fields that it does not know.
+    approval: (approval) => [
+      event("response.in_progress", {
+        response: responseObject(head),
+        approval: approvalObject(approval),
+      }),
+    ],
     end: (end) => [
       ...close("reasoning", end),
       ...(!open.message && end.calls.length === 0 ? begin("message") : []),
       ...close("message", end),
-      ...end.calls.flatMap(call),
+      ...callItems(head, end).flatMap(call),
       event(`response.${toStatus(end)}`, { response: responseObject(head, end) }),
     ],
     failed(end) {

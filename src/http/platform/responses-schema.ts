@@ -68,6 +68,7 @@ const reasoning = z.object({
   type: z.literal("reasoning"),
   summary: thoughts,
   content: thoughts,
+  encrypted_content: text.nullish(),
 });
 
 /** Calls that tools of another server carried out for an answer. The answer follows them and has what they found. */
@@ -112,6 +113,10 @@ export const responsesBody = z.object({
     "leave `message.output_text.logprobs` out; answers have no probabilities of tokens",
     hasNoLogprobs,
   ),
+  background: z
+    .boolean()
+    .nullish()
+    .describe("True: answered at once; read the response by its id until it has ended."),
   input: z
     .union([text.min(1, "must not be empty"), z.array(responseItem)])
     .nullish()

@@ -6,7 +6,13 @@ import { UNSUPPORTED } from "./chat-schema.ts";
 import type { PlacedMessage, UserPart } from "./messages.ts";
 import { badRequest, notThere } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
-import { renderResponse, storedResponse, toEcho } from "./responses-output.ts";
+import {
+  callItem,
+  OWN_REASONING,
+  renderResponse,
+  storedResponse,
+  toEcho,
+} from "./responses-output.ts";
 import { type ResponseItem, type ResponsesBody, responsesBody } from "./responses-schema.ts";
 import { type FormContext, serveTurn } from "./turn.ts";
 import { defineRoute } from "./types.ts";
@@ -52,19 +58,21 @@ async function resolveInput(
     if (item.type === "item_reference" && item.id.startsWith("rs_")) continue;
     if (FOREIGN.test(type))
       leftOut.add(`items of the type ${type} were left out: a tool of another server made them`);
-    else if (item.type === "item_reference") {
-      const content = await findReply(item.id, at, { runs, owner });
-      items.push({ item: { role: "assistant", content }, at });
-    } else items.push({ item: item as InputItem, at });
+    else if (item.type === "item_reference")
+      items.push({ item: await findItem(item.id, at, { runs, owner }), at });
+    else items.push({ item: item as InputItem, at });
   }
   return { items, leftOut: [...leftOut] };
 }
 
-async function findReply(id: string, at: string, { runs, owner }: Earlier): Promise<string> {
-  const reply = id.startsWith("msg_") ? await runs.getReply(id.slice(4), owner) : undefined;
-  if (reply === undefined)
-    throw badRequest(`${at}.id`, "there is no such answer; send it whole", "item_not_found");
-  return reply;
+/** Finds the words or the call of an earlier answer. */
+async function findItem(id: string, at: string, { runs, owner }: Earlier): Promise<InputItem> {
+  const [, kind, runId = "", n] = /^(msg|fc)_(run_[^_]+)(?:_(\d+))?$/.exec(id) ?? [];
+  const { reply, answer } = (await runs.find(runId, owner)) ?? {};
+  if (kind === "msg" && reply !== undefined) return { role: "assistant", content: reply };
+  const call = kind === "fc" ? answer?.calls[Number(n)] : undefined;
+  if (call) return callItem(runId, call, Number(n));
+  throw badRequest(`${at}.id`, "there is no such answer; send it whole", "item_not_found");
 }
 
 type Part = Exclude<Message["content"], string>[number];
@@ -87,8 +95,12 @@ function toMessage({ role, content }: Message, at: string): PlacedMessage {
   return { role, content: content.map((part, n) => userPart(part, `${at}.content[${n}]`)) };
 }
 
-const getReasoning = ({ content, summary }: Reasoning): string =>
-  (content?.length ? content : (summary ?? [])).map((part) => part.text).join("\n\n");
+function getReasoning({ content, summary, encrypted_content: kept }: Reasoning): string {
+  const parts = content?.length ? content : (summary ?? []);
+  if (parts.length === 0 && kept?.startsWith(OWN_REASONING))
+    return kept.slice(OWN_REASONING.length);
+  return parts.map((part) => part.text).join("\n\n");
+}
 
 /** The items of an input as chat messages: one after the other, calls, words and thoughts that belong together in one. */
 function toMessages(items: readonly PlacedItem[]): PlacedMessage[] {
@@ -121,7 +133,12 @@ function toMessages(items: readonly PlacedItem[]): PlacedMessage[] {
         typeof output === "string"
           ? output
           : output.map((part, n) => userPart(part, `${at}.output[${n}]`));
-      messages.push({ role: "tool", tool_call_id: id, content, at });
+      // A client may send an image that belongs to one result before the next: here results follow their calls.
+      const isCaller = (one: PlacedMessage): boolean =>
+        one.role === "assistant" && !!one.tool_calls?.some((call) => call.id === id);
+      let place = messages.findLastIndex(isCaller) + 1 || messages.length;
+      while (messages[place]?.role === "tool") place++;
+      messages.splice(place, 0, { role: "tool", tool_call_id: id, content, at });
     } else if (item.role === "assistant" && last?.role === "assistant" && last.tool_calls) {
       // Words that came after a call, and before its result.
       const before = typeof last.content === "string" ? [last.content] : [];
@@ -209,6 +226,11 @@ export const createResponse = serveTurn<ResponsesBody>({
   field: "input",
   schema: responsesBody,
   async read(body, context) {
+    if (body.background && body.store === false)
+      throw badRequest(
+        "background",
+        "background: a response that is not kept cannot be read later",
+      );
     const session = await responseSession(body, context.session, context);
     const { items, leftOut } = await resolveInput(body, context);
     const approver = `api:${context.caller.key.id}`;
@@ -221,6 +243,7 @@ export const createResponse = serveTurn<ResponsesBody>({
       ...withoutNullish({ thinking: toThinking(body.reasoning?.effort) }),
       warnings: leftOut,
       ...(body.store !== false && { response: toEcho(body) }),
+      isAwaited: !body.background || body.stream === true,
       canAsk: body.stream === true && context.snapshot.approvers.includes(approver),
     };
   },

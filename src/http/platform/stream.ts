@@ -8,6 +8,8 @@ type StreamEvent = object | string;
 /** Writes one turn in a form of the API: whole, or as it comes. */
 export interface TurnRenderer {
   whole(end: SuccessfulEnd): object;
+  /** The same for a caller that does not wait for the end. */
+  begun?(): object;
   begin(): StreamEvent[];
   text(delta: string): StreamEvent[];
   /** A piece of the model's reasoning. */

@@ -118,7 +118,7 @@ export interface FormContext {
 /** The turn that a request asks for, in the words of its form. */
 export interface AskedTurn extends Pick<
   ChatRequest,
-  "session" | "sampling" | "tools" | "thinking" | "response" | "canAsk"
+  "session" | "sampling" | "tools" | "thinking" | "response" | "isAwaited" | "canAsk"
 > {
   messages: readonly PlacedMessage[];
   /** Stands before the instructions among the messages. */
@@ -159,13 +159,16 @@ async function readTurn<B extends CommonBody>(
     warnings = [],
     ...asked
   } = await read(body, { caller, snapshot, session: session?.id, runs, owner });
+  const { kind } = asked.session;
   const { maxImageBytes: maxBytes, imageHosts: hosts } = snapshot.config.platform;
   let readFile: ReturnType<typeof createFileReader> | undefined;
   const conversation = await readMessages(sent, {
     images: { maxBytes, hosts, fetch: parts.fetch, signal: c.req.raw.signal },
     readFile: (file, at) => (readFile ??= createFileReader(c, parts))(file, at),
     field,
-    continues: asked.session.kind === "after",
+    // A caller that sends no answer of the model has no call either: its results are of calls in the session.
+    continues:
+      kind === "after" || (kind === "named" && sent.every((one) => one.role !== "assistant")),
   });
   const given = [instructions, conversation.instructions].filter(Boolean).join("\n\n");
   const request: ChatRequest = {
@@ -173,7 +176,7 @@ async function readTurn<B extends CommonBody>(
     agent,
     caller: { id: key.id, tenant: key.tenant, ...withoutNullish({ clean: key.clean }) },
     // A caller that sends some of the history owns it, unless the request goes on with a turn that the server has.
-    callerKeepsHistory: asked.session.kind === "named" && conversation.hasHistory,
+    callerKeepsHistory: kind === "named" && conversation.hasHistory,
     messages: await restoreServerSteps(conversation.messages, runs, owner),
     stream: body.stream ?? false,
     correlation: getCorrelation(c),
@@ -340,7 +343,7 @@ export const serveTurn =
     const { request, fingerprint, session, field, startRenderer } = await readTurn(c, form, parts);
     const { turn, joined } = startTurn(c, request, fingerprint, parts);
     const { requestId } = c.get("caller");
-    const { stream: isStreamed } = request;
+    const { stream: isStreamed, isAwaited = true } = request;
     const headers: Record<string, string> = {
       "x-request-id": requestId,
       "cache-control": "no-store",
@@ -349,7 +352,7 @@ export const serveTurn =
     };
     const maxWaitMs = parts.snapshot().config.platform.maxWaitSeconds * 1000;
     const waiting = waitForText(turn, c.req.raw.signal, isStreamed ? maxWaitMs : undefined);
-    await waiting.settled;
+    await (isAwaited ? waiting.settled : Promise.race([turn.stored, waiting.settled]));
     // Not before: whether a turn after a response is a branch is known once its history is read.
     if (turn.sessionId !== undefined) headers["x-session-id"] = toHeaderText(turn.sessionId);
     const { end } = turn;
@@ -361,8 +364,11 @@ export const serveTurn =
       return new Response(stream, { headers });
     }
     waiting.leave();
-    if (!end?.ok)
+    const isBegun = !end && !isAwaited;
+    if (!end?.ok && !isBegun)
       return problemResponse({ ...turnProblem(end ?? CALLER_HUNG_UP, field), headers }, requestId);
     headers["content-type"] = "application/json";
-    return new Response(JSON.stringify(startRenderer(turn).whole(end)), { headers });
+    const renderer = startRenderer(turn);
+    const answer = end?.ok ? renderer.whole(end) : renderer.begun?.();
+    return new Response(JSON.stringify(answer), { headers });
   };
