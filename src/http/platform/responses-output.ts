@@ -293,13 +293,7 @@ export function renderResponse(head: ResponseHead): TurnRenderer {
     text: (delta) => add("message", delta),
     // A model that calls tools thinks again between its words: the item stays open to the end.
     reasoning: (delta) => (wantsReasoning(head) ? add("reasoning", delta) : []),
-    // OpenAI's helper throws at types that it does not know, and passes on fields that it does not know.
-    approval: (approval) => [
-      event("response.in_progress", {
-        response: responseObject(head),
-        approval: approvalObject(approval),
-      }),
-    ],
+    approval: (approval) => [event("approval.required", { approval: approvalObject(approval) })],
     end: (end) => [
       ...close("reasoning", end),
       ...(!open.message && end.calls.length === 0 ? begin("message") : []),
