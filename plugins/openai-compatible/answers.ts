@@ -188,15 +188,10 @@ export function readAnswers(fetch: typeof globalThis.fetch): typeof globalThis.f
     const { body, status, statusText, headers } = response;
     const type = headers.get("content-type") ?? "";
     if (!body || !response.ok) return response;
-    const reading = type.startsWith("text/event-stream")
-      ? readLines()
-      : type.includes("json")
-        ? readWhole()
-        : undefined;
-    if (!reading) return response;
     const read = body
       .pipeThrough(new TextDecoderStream())
-      .pipeThrough(reading)
+      // Some servers send their streams under another type.
+      .pipeThrough(type.includes("json") ? readWhole() : readLines())
       .pipeThrough(new TextEncoderStream());
     return new Response(read, { status, statusText, headers });
   };

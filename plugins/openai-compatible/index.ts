@@ -18,7 +18,8 @@ interface Body {
 
 /**
  * Puts the detail of images where the API has it: the client library puts it beside their addresses. Leaves out
- * `parallel_tool_calls` without `tools`, which several servers reject.
+ * `parallel_tool_calls` without `tools`, which several servers reject. Says that no stream is wanted: several servers send one
+ * otherwise.
  */
 function toRequest({ messages = [], parallel_tool_calls: parallel, ...body }: Body) {
   const place = ({ detail, ...part }: ImagePart): ImagePart =>
@@ -29,6 +30,7 @@ function toRequest({ messages = [], parallel_tool_calls: parallel, ...body }: Bo
       : message,
   );
   return {
+    stream: false,
     ...body,
     messages: placed,
     ...(body.tools !== undefined && { parallel_tool_calls: parallel }),

@@ -14,9 +14,9 @@ const call = (more: object, fn: object = {}) => ({
   ...more,
 });
 
-async function getModel(body: string, isStream: boolean): Promise<LanguageModel> {
+async function getModel(body: string, type: string): Promise<LanguageModel> {
   const [provider] = compatible.providers as [ModelProvider];
-  const headers = { "content-type": isStream ? "text/event-stream" : "application/json" };
+  const headers = { "content-type": type };
   const models = await provider.create(
     { name: "local", baseUrl: "http://127.0.0.1/v1", headers: {} },
     { fetch: async () => new Response(body, { headers }) },
@@ -24,9 +24,13 @@ async function getModel(body: string, isStream: boolean): Promise<LanguageModel>
   return models("m") as LanguageModel;
 }
 
-async function ask(body: string, isStream: boolean) {
+async function ask(
+  body: string,
+  isStream: boolean,
+  type = isStream ? "text/event-stream" : "application/json",
+) {
   const settings = {
-    model: await getModel(body, isStream),
+    model: await getModel(body, type),
     prompt: "?",
     tools: TOOLS,
     maxRetries: 0,
@@ -89,7 +93,10 @@ it.each([
 ])("usage with %s is counted", async (_what, counts, wanted) => {
   const choices = [{ message: { content: "fine" }, finish_reason: "stop" }];
   const body = JSON.stringify({ choices, usage: { prompt_tokens: 11, ...counts } });
-  const { usage } = await generateText({ model: await getModel(body, false), prompt: "?" });
+  const { usage } = await generateText({
+    model: await getModel(body, "application/json"),
+    prompt: "?",
+  });
   expect(usage.outputTokens).toBe(wanted);
 });
 
@@ -216,6 +223,11 @@ it.each<[string, (lines: string[]) => string]>([
 ])("a stream with %s is read", async (_what, write) => {
   const lines = [START, REST].map((chunk) => JSON.stringify(chunk));
   expect(await ask(write([...lines, "[DONE]"]), true)).toEqual(TEXT);
+});
+
+it("a stream of another type of content is read", async () => {
+  const lines = [START, REST].map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`);
+  expect(await ask(`${lines.join("")}data: [DONE]\n\n`, true, "text/plain")).toEqual(TEXT);
 });
 
 it.each([

@@ -110,6 +110,7 @@ describe("what is passed on", () => {
       frequency_penalty: -1,
       reasoning_effort: "low",
       parallel_tool_calls: false,
+      stream: false,
     });
     expect(sent()).not.toHaveProperty("unheard_of");
   });
@@ -178,7 +179,7 @@ describe("what is passed on", () => {
       );
     const { status } = await world.chat(Object.fromEntries(names.map((name) => [name, null])));
     expect(status).toBe(200);
-    expect(Object.keys(sent()).toSorted()).toEqual(["messages", "model"]);
+    expect(Object.keys(sent()).toSorted()).toEqual(["messages", "model", "stream"]);
   });
 });
 
@@ -294,7 +295,7 @@ describe("ranges and forms", () => {
       modalities: ["text"],
     };
     expect((await world.chat(nothing)).status).toBe(200);
-    expect(Object.keys(sent()).toSorted()).toEqual(["messages", "model"]);
+    expect(Object.keys(sent()).toSorted()).toEqual(["messages", "model", "stream"]);
   });
 
   it("calls need their results right behind them", async () => {
