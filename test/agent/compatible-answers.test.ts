@@ -266,7 +266,7 @@ it("the id of a call of another vendor's model is replaced if an API does not ta
     const sent = await restoreCalls({ plainCallIds }).transformParams?.({
       params: { prompt },
     } as never);
-    return (sent?.prompt as typeof prompt).flatMap(({ content }) => content[0]?.toolCallId);
+    return ((sent?.prompt ?? []) as typeof prompt).flatMap(({ content }) => content[0]?.toolCallId);
   };
   const kimi = "functions.look:0";
   expect(await send(kimi, false)).toEqual([kimi, kimi]);

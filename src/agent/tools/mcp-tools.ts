@@ -68,6 +68,14 @@ function isSafe(keyword: string, value: unknown): boolean {
   return VALUES.includes(keyword) && isPlain(value);
 }
 
+/** Returns the names of an object's members. References do not name definitions with other characters: they are left out. */
+function takeNames(keyword: string, members: Json): string[] {
+  const isDefined = DEFINITIONS.includes(keyword);
+  const names = Object.keys(members).filter((name) => !isDefined || PARAMETER.test(name));
+  checkNames(names);
+  return names;
+}
+
 /** The schema at `place` without its words, which go into `words`. */
 function walk(schema: unknown, place: string, words: string[], depth: number): unknown {
   if (typeof schema === "boolean") return schema;
@@ -77,18 +85,14 @@ function walk(schema: unknown, place: string, words: string[], depth: number): u
     walk(value, place === "" ? name : `${place}.${name}`, words, depth + 1);
   const same = (value: unknown): unknown => walk(value, place, words, depth + 1);
   for (const [keyword, value] of Object.entries(schema)) {
-    if (NAMED.includes(keyword) && isRecord(value)) {
-      const isDefined = DEFINITIONS.includes(keyword);
-      if (!isDefined) checkNames(Object.keys(value));
+    if (NAMED.includes(keyword) && isRecord(value))
       kept[keyword] = Object.fromEntries(
-        Object.entries(value)
-          .filter(([name]) => !isDefined || PARAMETER.test(name))
-          .map(([name, one]) => [name, inside(one, name)]),
+        takeNames(keyword, value).map((name) => [name, inside(value[name], name)]),
       );
-    } else if (LISTED.includes(keyword) && Array.isArray(value)) kept[keyword] = value.map(same);
+    else if (LISTED.includes(keyword) && Array.isArray(value)) kept[keyword] = value.map(same);
     else if (NESTED.includes(keyword))
       // Older drafts list the items of a tuple here.
-      kept[keyword] = Array.isArray(value) ? joinSchemas(value.map(same)) : same(value);
+      kept[keyword] = joinSchemas([value].flat().map(same));
     else if (isSafe(keyword, value)) kept[keyword] = value;
     else if (keyword === "required" && Array.isArray(value)) {
       checkNames(value);
