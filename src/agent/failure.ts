@@ -54,6 +54,8 @@ function findErrorObject(body: unknown): Fields | undefined {
   if (!isRecord(first)) return undefined;
   if (isRecord(first["error"])) return first["error"];
   if (typeof first["error"] === "string") return { ...first, message: first["error"] };
+  const listed: unknown = [first["errors"]].flat()[0];
+  if (isRecord(listed) && first["message"] === undefined) return listed;
   return isRecord(first["response"]) ? findErrorObject(first["response"]) : first;
 }
 
@@ -62,6 +64,16 @@ const isSuccess = (status: unknown): boolean =>
   typeof status === "number" && status >= 200 && status < 300;
 
 const toText = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** Returns the words of an error. FastAPI lists what is wrong with each field, in `detail`; some put that into `message`. */
+function getWords(value: unknown): string {
+  const told = isRecord(value) ? value["detail"] : value;
+  if (typeof told === "string") return told;
+  return (Array.isArray(told) ? told.filter(isRecord) : [])
+    .map(({ loc, msg }) => [[loc ?? []].flat().join("."), toText(msg)].filter(Boolean).join(": "))
+    .join("; ");
+}
+
 const toStatus = (value: unknown): number | undefined =>
   typeof value === "number" && Number.isInteger(value) && value >= 400 && value < 600
     ? value
@@ -87,7 +99,7 @@ export function readVendorError(chain: readonly CallError[]): RawVendorError {
     codes: [code, status, type].filter(
       (value): value is string => typeof value === "string" && value !== "",
     ),
-    message: toText(message) || toText(detail),
+    message: getWords(message) || getWords(detail),
     ...(typeof param === "string" && param !== ""
       ? { param }
       : named !== undefined && { param: named }),

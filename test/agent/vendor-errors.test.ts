@@ -121,6 +121,21 @@ it.each<[status: number, error: object, code: string, retryable: boolean]>([
   expect(classifyFailure(thrown, provider, 0)).toMatchObject({ code, retryable });
 });
 
+const missing = [{ type: "missing", loc: ["body", "messages"], msg: "Field required", input: "?" }];
+it.each<[body: object, message: string]>([
+  [{ detail: missing }, "body.messages: Field required"],
+  [{ object: "error", message: { detail: missing } }, "body.messages: Field required"],
+  [{ errors: [{ message: "No such model", code: 5007 }], success: false }, "No such model"],
+])("the words of an error are found: %o", (body, message) => {
+  const thrown = Object.assign(new Error("x"), {
+    statusCode: 422,
+    responseBody: JSON.stringify(body),
+    requestBodyValues: {},
+  });
+  const provider = { settings: { name: "local", headers: {} } };
+  expect(classifyFailure(thrown, provider, 0).vendor?.message).toBe(message);
+});
+
 describe("what is kept of a provider's message", () => {
   const keep = async (message: string, sent?: string): Promise<string> =>
     (await runInto("openai-compatible", 400, JSON.stringify({ error: { message } }), sent)).run
