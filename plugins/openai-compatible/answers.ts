@@ -35,12 +35,10 @@ function toContent(content: unknown): unknown {
 
 /** Finish reasons that servers have beside those of the API: of answers that broke off, reached a limit, or were withheld. */
 const BROKEN = /error|abort|insufficient_system_resource/i;
-const FINISHES: readonly (readonly [RegExp, string])[] = [
-  [/length|max_tokens|context_window/i, "length"],
-  [/filter|safety|sensitive/i, "content_filter"],
-];
-const toFinish = (reason: string | undefined): string | undefined =>
-  FINISHES.find(([pattern]) => reason !== undefined && pattern.test(reason))?.[1] ?? reason;
+const LIMIT = /length|max_tokens|context_window/i;
+const WITHHELD = /filter|safety|sensitive/i;
+const toFinish = (reason = ""): string | undefined =>
+  LIMIT.test(reason) ? "length" : WITHHELD.test(reason) ? "content_filter" : getText(reason);
 
 /** The error that an answer, or a piece of one, has in place of its rest. */
 function findError(json: Json): Json | undefined {

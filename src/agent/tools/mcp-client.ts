@@ -14,13 +14,6 @@ import { OutcomeUnknownError, type OfferedCall } from "./offered-tool.ts";
 import { raceAbort } from "../../core/pause.ts";
 import { renderFile } from "./tool-results.ts";
 
-/** The fields that are read of a server's answer to `tools/call`. Their values are not checked yet. */
-interface CallResult {
-  content?: unknown;
-  structuredContent?: unknown;
-  isError?: unknown;
-}
-
 const isText = (value: unknown): value is string => typeof value === "string";
 const toJson = (value: unknown): string => JSON.stringify(value) ?? "null";
 
@@ -104,9 +97,9 @@ function saysAll(content: readonly unknown[], structured: unknown): boolean {
  * the same.
  */
 export function toToolOutput(result: unknown): ToolOutput {
-  const { content, structuredContent, isError } = (
-    isRecord(result) ? result : { content: [result] }
-  ) as CallResult;
+  const { content, structuredContent, isError }: Record<string, unknown> = isRecord(result)
+    ? result
+    : { content: [result] };
   const items: readonly unknown[] = [content ?? []].flat();
   const parts = items.map(toPart);
   if ((structuredContent ?? undefined) !== undefined && !saysAll(items, structuredContent))
