@@ -179,7 +179,7 @@ describe("what is passed on", () => {
       );
     const { status } = await world.chat(Object.fromEntries(names.map((name) => [name, null])));
     expect(status).toBe(200);
-    expect(Object.keys(sent()).toSorted()).toEqual(["messages", "model"]);
+    expect(Object.keys(sent()).toSorted()).toEqual(["messages", "model", "stream"]);
   });
 });
 
@@ -295,7 +295,7 @@ describe("ranges and forms", () => {
       modalities: ["text"],
     };
     expect((await world.chat(nothing)).status).toBe(200);
-    expect(Object.keys(sent()).toSorted()).toEqual(["messages", "model"]);
+    expect(Object.keys(sent()).toSorted()).toEqual(["messages", "model", "stream"]);
   });
 
   it("calls need their results right behind them", async () => {
