@@ -97,12 +97,11 @@ describe("an attack by a transform", async () => {
     expect(seen).not.toMatch(/canary/i);
   });
 
-  it("leaves no sockets in the gateway", async () => {
-    const sockets = (): number => readdirSync("/proc/self/fd").length;
-    const before = sockets();
-    for (let i = 0; i < 3; i++)
-      expect(await run("attacks.ts", { ...targets, attack: "opens sockets" })).toBe('got "sent"');
-    await new Promise((next) => setTimeout(next, 100));
-    expect(sockets()).toBeLessThan(before + 15);
-  });
+  it.each(["writes no message", "sends a message of Node's own"])(
+    "that %s ends its own process at most",
+    async (attack) => {
+      await run("attacks.ts", { ...targets, attack });
+      expect(await run("attacks.ts", { ...targets, attack: "fine" })).toBe('got "fine"');
+    },
+  );
 });

@@ -17,16 +17,21 @@ const FILES = {
     export default transform;`,
   "transforms/helper.ts": `export const greet = (name: string): string => "hello " + name;`,
   "transforms/common.cjs": `exports.transform = ({ payload }) => ({ message: payload.name }); exports.other = () => [{ action: "wake", text: "w" }, { message: "m" }];`,
-  "transforms/bad.js": `export default async ({ payload }) => {
+  "transforms/bad.js": `import { writeSync } from "node:fs";
+  const send = (message) => {
+    for (let rest = Buffer.from(JSON.stringify(message) + "\\n"); rest.length > 0;)
+      try { rest = rest.subarray(writeSync(3, rest)); } catch { /* The gateway has still to read. */ }
+  };
+  export default async ({ payload }) => {
     if (payload.how === "throw") throw new Error("canary " + payload.secret);
     if (payload.how === "exit") process.exit(0);
     if (payload.how === "loop") for (;;);
     if (payload.how === "memory") { const all = []; for (;;) all.push(new Array(1e6).fill(Math.random())); }
     if (payload.how === "buffers") { const all = []; for (let i = 0; i < 64; i++) all.push(Buffer.alloc(64 * 2 ** 20, 1)); return { message: "m" }; }
     if (payload.how === "large") return { message: "x".repeat(9e6) };
-    if (payload.how === "send") { for (const message of [null, "text", {}, { id: -1, ok: true, value: {} }]) process.send(message); return { message: "sent" }; }
-    if (payload.how === "forge") for (let id = 500; id > 0; id--) for (const message of [{ line: null }, { line: 1 }, { line: { text: {} } }, { line: { text: "forged", stream: {} } }, { cut: {} }]) process.send({ id, ...message });
-    if (payload.how === "forge error") for (let id = 500; id > 0; id--) process.send({ id, ok: false, reason: "threw", thrown: payload.thrown });
+    if (payload.how === "send") { for (const message of [null, "text", {}, { id: -1, ok: true, value: {} }]) send(message); return { message: "sent" }; }
+    if (payload.how === "forge") for (let id = 500; id > 0; id--) for (const message of [{ line: null }, { line: 1 }, { line: { text: {} } }, { line: { text: "forged", stream: {} } }, { cut: {} }]) send({ id, ...message });
+    if (payload.how === "forge error") for (let id = 500; id > 0; id--) send({ id, ok: false, reason: "threw", thrown: payload.thrown });
     if (payload.how === "exit later") { setTimeout(() => process.exit(0), 100); return { message: "ok" }; }
     if (payload.how === "later") { setTimeout(() => Promise.reject(new Error("later")), 5); return { message: "ok" }; }
     if (payload.how === "field") return { message: "m", allowUnsafeExternalContent: true };

@@ -1,4 +1,5 @@
 /** The messages between the transform pool, its callers and its children. */
+import type { Readable, Writable } from "node:stream";
 import type { CodeError } from "../../vocabulary/debug-notes.ts";
 import type { ConsoleBuffer, ConsoleMessage, Thrown } from "../debug.ts";
 import type { TransformPermissions } from "./permissions.ts";
@@ -58,6 +59,50 @@ export type TransformProgress =
 
 /** The id of a child's first message. */
 export const READY = 0;
+
+/** The descriptor of a child by which it and its parent talk. What comes by a channel of Node's own can end the parent. */
+export const CHANNEL = 3;
+
+/** Writes a message: a line of JSON. */
+export const writeMessage = (channel: Writable, message: object): unknown =>
+  channel.write(`${JSON.stringify(message)}\n`);
+
+/** Receives messages as they come. At what is none, or has more than `most` characters, `onBroken` is called. */
+export function receiveMessages<M>(
+  channel: Readable,
+  {
+    most = Infinity,
+    onMessage,
+    onBroken,
+  }: { most?: number; onMessage(message: M): void; onBroken(): void },
+): void {
+  let pieces: string[] = [];
+  let length = 0;
+  channel.setEncoding("utf8").on("error", onBroken);
+  channel.on("data", (text: string) => {
+    const [end = "", ...lines] = text.split("\n");
+    pieces.push(end);
+    length += end.length;
+    for (const next of lines) {
+      const message = parse(pieces.join(""));
+      pieces = [next];
+      length = next.length;
+      if (message === undefined) onBroken();
+      else onMessage(message as M);
+    }
+    if (length <= most) return;
+    pieces = [];
+    onBroken();
+  });
+}
+
+function parse(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
 
 /** Returns the key by which children know a module's version. */
 export const moduleKey = ({ file, version }: { file: string; version: string }): string =>

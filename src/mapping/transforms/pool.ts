@@ -1,18 +1,14 @@
-import type { ChildProcess, SendHandle } from "node:child_process";
 import { hasSpellings, writeJson } from "../../core/json.ts";
 import type { Logger } from "../../core/log.ts";
 import { ConsoleBuffer } from "../debug.ts";
 import type { Explained } from "../template-context.ts";
-import {
-  closeHandle,
-  createMemoryWatch,
-  createOrphanGuard,
-  startTransformProcess,
-} from "./process.ts";
+import { createMemoryWatch, createOrphanGuard, startTransformProcess } from "./process.ts";
 import {
   moduleKey,
   READY,
+  receiveMessages,
   toResult,
+  writeMessage,
   type TransformCall,
   type CallResult,
   type ModuleTarget,
@@ -52,8 +48,7 @@ interface Task {
   resolve(result: CallResult): void;
 }
 
-interface Child {
-  process: ChildProcess;
+interface Child extends ReturnType<typeof startTransformProcess> {
   permissions: TransformPermissions;
   /** The tasks that it was sent, in order; it works on the first. */
   tasks: Task[];
@@ -79,6 +74,8 @@ const START_MS = 30_000;
 /** A timer that is later than this shows that the process stood still. */
 const LATE_MS = 100;
 const EXPRESSION_GRACE_MS = 1_000;
+/** The longest message of a child: twice its longest result, since signs may be escaped. */
+const MAX_CHARS = 16_000_000;
 
 /** Returns whether a child may do what a task's module may do, and no more. */
 const suits = (child: Child, { permissions }: Task): boolean =>
@@ -110,7 +107,7 @@ export function createTransformPool(options: {
 
   const spawn = (): Child => {
     const child: Child = {
-      process: startTransformProcess(permissions, options.env),
+      ...startTransformProcess(permissions, options.env),
       permissions,
       tasks: [],
       timer: undefined,
@@ -125,13 +122,12 @@ export function createTransformPool(options: {
     };
     memory.add(child.process);
     orphans.add(child.process);
-    child.process.on(
-      "message",
-      (message: Reply | TransformProgress | null, handle: SendHandle | undefined) => {
-        closeHandle(handle);
-        onMessage(child, message);
-      },
-    );
+    if (child.channel)
+      receiveMessages(child.channel, {
+        most: MAX_CHARS,
+        onMessage: (message: Reply | TransformProgress | null) => onMessage(child, message),
+        onBroken: () => child.process.kill("SIGKILL"),
+      });
     child.process.once("exit", () => onExit(child));
     // A process that could not be started has no exit.
     child.process.on("error", () =>
@@ -173,7 +169,7 @@ export function createTransformPool(options: {
     }, IDLE_MS);
     child.idle.unref();
     child.process.unref();
-    child.process.channel?.unref();
+    child.channel?.unref();
   };
 
   const retire = (child: Child): void => {
@@ -249,9 +245,7 @@ export function createTransformPool(options: {
     const isNew =
       call.kind !== "jsonata" && built !== undefined && !child.sent.has(moduleKey(call));
     if (isNew) child.sent.add(moduleKey(call));
-    child.process.send?.(isNew ? { ...call, built } : call, (error) => {
-      if (error) child.process.kill("SIGKILL");
-    });
+    if (child.channel) writeMessage(child.channel, isNew ? { ...call, built } : call);
   };
 
   const assign = (): void => {
@@ -265,7 +259,7 @@ export function createTransformPool(options: {
       }
       clearTimeout(child.idle);
       child.process.ref();
-      child.process.channel?.ref();
+      child.channel?.ref();
       child.owner = task.owner;
       child.tasks.push(task);
       send(child, task);

@@ -1,10 +1,12 @@
-import { execFile, fork, spawn, type ChildProcess, type SendHandle } from "node:child_process";
+import { execFile, spawn, type ChildProcess } from "node:child_process";
 import { readFileSync, existsSync } from "node:fs";
 import { promisify } from "node:util";
 import { getPriority, setPriority } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { CHANNEL } from "./messages.ts";
 import type { TransformPermissions } from "./permissions.ts";
+import type { Socket } from "node:net";
 import type { Writable } from "node:stream";
 
 /** Memory of a child, buffers and all: the heap has a limit of its own, buffers lie outside it. */
@@ -122,30 +124,27 @@ function yieldTo(child: ChildProcess): void {
   }
 }
 
-/** Starts a process that runs users' code with the given permissions, without the gateway's environment but for the path of programs. */
+/**
+ * Starts a process that runs users' code with the given permissions, without the gateway's environment but for the path of
+ * programs. One that cannot be started has no channel.
+ */
 export function startTransformProcess(
   permissions: TransformPermissions,
   env: Record<string, string | undefined>,
-): ChildProcess {
-  const child = fork(CHILD, [], {
+): { process: ChildProcess; channel: Socket | undefined } {
+  const flags = [
+    ...SOURCE_CONDITION,
+    ...permissionFlags(permissions),
+    `--max-old-space-size=${HEAP_MB}`,
+    "--no-warnings",
+  ];
+  const child = spawn(process.execPath, [...flags, CHILD], {
     env: { PATH: env["PATH"] ?? "", NODE_ENV: env["NODE_ENV"] ?? "" },
-    execArgv: [
-      ...SOURCE_CONDITION,
-      ...permissionFlags(permissions),
-      `--max-old-space-size=${HEAP_MB}`,
-      "--no-warnings",
-    ],
-    stdio: ["ignore", "ignore", "ignore", "ipc"],
-    serialization: "json",
+    stdio: ["ignore", "ignore", "ignore", "pipe"],
   });
   yieldTo(child);
-  return child;
-}
-
-/** A module may send open sockets along with a message. */
-export function closeHandle(handle: SendHandle | undefined): void {
-  if (handle && "destroy" in handle) handle.destroy();
-  else if (handle && "close" in handle) handle.close();
+  const { stdio } = child as { stdio?: ChildProcess["stdio"] };
+  return { process: child, channel: stdio?.[CHANNEL] as Socket | undefined };
 }
 
 /**

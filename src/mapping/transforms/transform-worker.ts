@@ -1,5 +1,6 @@
 import { closeSync, fstatSync } from "node:fs";
 import { syncBuiltinESMExports, setSourceMapsSupport } from "node:module";
+import { Socket } from "node:net";
 import os from "node:os";
 import v8 from "node:v8";
 import { isRecord, parseJson } from "../../core/json.ts";
@@ -8,8 +9,11 @@ import { importBuiltModule } from "./built-module.ts";
 import { captureConsole, describeThrown, type Thrown } from "../debug.ts";
 import { evaluateOutside } from "../jsonata/expression.ts";
 import {
+  CHANNEL,
   moduleKey,
   READY,
+  receiveMessages,
+  writeMessage,
   type TransformCall,
   type TransformProgress,
   type Reply,
@@ -100,7 +104,6 @@ setSourceMapsSupport(true, { nodeModules: false, generatedCode: false });
 // The rejection of a promise that is not awaited any more must not end the worker and its other calls.
 process.on("unhandledRejection", () => undefined);
 process.on("uncaughtException", () => undefined);
-process.on("disconnect", () => process.exit(0));
 
 const built = new Map<string, string>();
 const loaded = new Map<string, Promise<Record<string, unknown>>>();
@@ -146,8 +149,8 @@ function describe(error: unknown): Thrown {
   return { ...describeThrown(error), ...(denial === undefined ? {} : { message: denial }) };
 }
 
-/** A module may take `process.send` away; messages of ours still have to arrive. */
-const send = process.send?.bind(process) as (message: Reply | TransformProgress) => void;
+const channel = new Socket({ fd: CHANNEL });
+const send = (message: Reply | TransformProgress): void => void writeMessage(channel, message);
 
 /** Returns whether JSON has nothing of an object that is not empty: a Map, a promise, a generator, a Response. */
 function isOpaque(value: unknown): boolean {
@@ -207,7 +210,12 @@ async function answer(call: TransformCall): Promise<Reply> {
 const withConsole = captureConsole(send);
 
 let last: Promise<unknown> = Promise.resolve();
-process.on("message", (call: TransformCall) => {
-  last = last.then(async () => send(await withConsole(call.id, () => answer(call))));
+const end = (): never => process.exit(0);
+channel.on("close", end);
+receiveMessages(channel, {
+  onMessage(call: TransformCall) {
+    last = last.then(async () => send(await withConsole(call.id, () => answer(call))));
+  },
+  onBroken: end,
 });
 send({ id: READY });
