@@ -67,8 +67,8 @@ export const CHANNEL = 3;
 export const writeMessage = (channel: Writable, message: object): unknown =>
   channel.write(`${JSON.stringify(message)}\n`);
 
-/** Reads messages as they come. At what is none, or has more than `most` characters, `onBroken` is called. */
-export function readMessages<M>(
+/** Receives messages as they come. At what is none, or has more than `most` characters, `onBroken` is called. */
+export function receiveMessages<M>(
   channel: Readable,
   {
     most = Infinity,

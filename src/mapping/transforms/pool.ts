@@ -6,7 +6,7 @@ import { createMemoryWatch, createOrphanGuard, startTransformProcess } from "./p
 import {
   moduleKey,
   READY,
-  readMessages,
+  receiveMessages,
   toResult,
   writeMessage,
   type TransformCall,
@@ -123,7 +123,7 @@ export function createTransformPool(options: {
     memory.add(child.process);
     orphans.add(child.process);
     if (child.channel)
-      readMessages(child.channel, {
+      receiveMessages(child.channel, {
         most: MAX_CHARS,
         onMessage: (message: Reply | TransformProgress | null) => onMessage(child, message),
         onBroken: () => child.process.kill("SIGKILL"),

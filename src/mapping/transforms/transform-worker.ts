@@ -12,7 +12,7 @@ import {
   CHANNEL,
   moduleKey,
   READY,
-  readMessages,
+  receiveMessages,
   writeMessage,
   type TransformCall,
   type TransformProgress,
@@ -212,7 +212,7 @@ const withConsole = captureConsole(send);
 let last: Promise<unknown> = Promise.resolve();
 const end = (): never => process.exit(0);
 channel.on("close", end);
-readMessages(channel, {
+receiveMessages(channel, {
   onMessage(call: TransformCall) {
     last = last.then(async () => send(await withConsole(call.id, () => answer(call))));
   },
