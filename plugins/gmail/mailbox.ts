@@ -1,7 +1,7 @@
 import { getLabels, type GmailConfig } from "./config.ts";
 import { GoogleError, type Google } from "./google.ts";
 import { GmailProblem } from "./problem.ts";
-import { readText, toMail, type GmailMessage, type MailMessage } from "./messages.ts";
+import { readMailText, toMail, type GmailMessage, type MailMessage } from "./messages.ts";
 
 /** Mail that is nobody's news. */
 const LEFT_OUT = new Set(["SPAM", "TRASH", "DRAFT", "SENT"]);
@@ -83,7 +83,7 @@ async function inParallel<T, R>(
 function createFetch(config: GmailConfig, google: Google, signal: AbortSignal): Mailbox["fetch"] {
   const readBody = ({ id, payload = {} }: GmailMessage): Promise<string> => {
     let left = MAX_LONG_TEXTS;
-    return readText(payload, async ({ body: { data, attachmentId } = {} }) => {
+    return readMailText(payload, async ({ body: { data, attachmentId } = {} }) => {
       if (data !== undefined || attachmentId === undefined || left-- <= 0) return data ?? "";
       const path = `messages/${id}/attachments/${encodeURIComponent(attachmentId)}`;
       const what = "fetching a long text";

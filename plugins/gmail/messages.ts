@@ -136,7 +136,7 @@ function toText(part: MimePart, data: string): string {
  * Reads the text of a mail as its reader sees it: of alternatives the best one that is not blank, of other parts each, since
  * pictures and the footers of lists stand between and behind texts. Attachments are not read.
  */
-export async function readText(
+export async function readMailText(
   part: MimePart,
   getData: (part: MimePart) => Promise<string>,
   depth = 0,
@@ -155,7 +155,7 @@ export async function readText(
       : [parts.filter((one) => getRank(one) < 2), parts.filter((one) => getRank(one) === 2)];
   for (const choice of choices) {
     const texts: string[] = [];
-    for (const one of choice) texts.push(await readText(one, getData, depth + 1));
+    for (const one of choice) texts.push(await readMailText(one, getData, depth + 1));
     const text = texts.filter((one) => one.trim() !== "").join("\n\n");
     if (text !== "") return text;
   }

@@ -70,7 +70,9 @@ function getWords(value: unknown): string {
   const told = isRecord(value) ? value["detail"] : value;
   if (typeof told === "string") return told;
   return (Array.isArray(told) ? told.filter(isRecord) : [])
-    .map(({ loc, msg }) => [[loc ?? []].flat().join("."), toText(msg)].filter(Boolean).join(": "))
+    .map(({ loc, msg }) =>
+      [[loc ?? []].flat().map(String).join("."), toText(msg)].filter(Boolean).join(": "),
+    )
     .join("; ");
 }
 

@@ -5,7 +5,6 @@ import { RouseError, type Issue, type RunErrorCode } from "../core/errors.ts";
 import { NO_TRACES, passOnTrace, type Traces } from "../core/http/trace-context.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
-import type { Ms } from "../store/types.ts";
 import { cutText, oneLine, plainText, plural } from "../core/text.ts";
 import { createBoundary } from "./boundary.ts";
 import { gatherContext } from "./gather-context.ts";
@@ -197,7 +196,7 @@ export function createAgentRuntime(options: RuntimeOptions): {
 }
 
 /** Timers take whole milliseconds, at most this many. `16.1 * 1000` is no whole number. */
-const toTimerMs = (ms: Ms): Ms => Math.min(Math.round(ms), 2 ** 31 - 1);
+const toTimerMs = (ms: number): number => Math.min(Math.round(ms), 2 ** 31 - 1);
 
 const isTimeout = (error: unknown): boolean =>
   error instanceof Error && error.name === "TimeoutError";

@@ -197,8 +197,8 @@ describe.each(SERVED)("the reference server over %s", (_transport, open) => {
 describe("a server", () => {
   const serve =
     (tools: Parameters<typeof answerMcp>[1], result: object, write = JSON.stringify) =>
-    async (_url: unknown, { method = "GET", body }: RequestInit = {}) => {
-      const sent = JSON.parse(String(body ?? "{}")) as { method?: string };
+    async (_url: unknown, { method = "GET", body }: { method?: string; body?: string } = {}) => {
+      const sent = JSON.parse(body ?? "{}") as { method?: string };
       const answer = answerMcp({ method, body: sent }, tools, () => result);
       const { status, json } = answer as { status: number; json?: object };
       const text = json && (sent.method === "tools/call" ? write(json) : JSON.stringify(json));

@@ -6,7 +6,7 @@ import {
   cut,
   decodeHeader,
   decodeText,
-  readText,
+  readMailText,
   toMail,
   type GmailMessage,
   type MailMessage,
@@ -33,7 +33,7 @@ const mail = (payload: MimePart, more: Partial<GmailMessage> = {}): GmailMessage
   ...more,
 });
 const textOf = (payload: MimePart): Promise<string> =>
-  readText(payload, async ({ body }) => body?.data ?? "");
+  readMailText(payload, async ({ body }) => body?.data ?? "");
 
 describe("the text of a mail", () => {
   const many = (subtype: string, ...parts: MimePart[]): MimePart => ({

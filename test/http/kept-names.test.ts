@@ -112,9 +112,8 @@ describe("of a request's headers and parameters", () => {
     writeFileSync(body, "{}");
     const headers = ["--header", "X-Kept=1", "--header", "X-Other=2"];
     const query = ["--query", "kept=3", "--query", "other=4"];
-    const { out } = await world.rouse(
-      ...["hooks", "test", "--path", "module", "--payload", body, "--json", ...headers, ...query],
-    );
+    const line = ["hooks", "test", "--path", "module", "--payload", body, "--json"];
+    const { out } = await world.rouse(...line, ...headers, ...query);
     expect(JSON.parse(JSON.parse(out).actions[0].content[0].text)).toEqual([
       { "x-kept": "1" },
       { kept: "3" },
