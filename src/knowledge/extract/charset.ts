@@ -1,7 +1,7 @@
 import { ExtractionError, optional } from "./types.ts";
 
 const SAMPLE = 256 * 1024;
-/** What chardet says of a character set of which bytes are possible, and nothing speaks for it. */
+/** The confidence of chardet in a character set of which the bytes are possible, and for which nothing else speaks. */
 const NO_EVIDENCE = 10;
 
 /** Decodes bytes; undefined for an unknown character set. Of "cut" bytes, a character that is not whole at the end is left out. */

@@ -120,7 +120,7 @@ async function readMail(mail: Mail, source: ExtractSource): ReturnType<ExtractFo
   return { title: subject ?? null, blocks };
 }
 
-/** What programs say of text whose character set they do not know; UTF-8 is the most likely one. */
+/** The names that programs give a character set that they do not know; UTF-8 is the most likely one. */
 const NO_CHARSET = /charset *= *"?(?:us-ascii|(?:x-)?unknown(?:-8bit)?)\b"?/gi;
 
 /** A mail as it is sent over the internet (RFC 5322). */

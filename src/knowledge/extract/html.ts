@@ -38,7 +38,7 @@ const SKIPPED = new Set([
   "nav",
   "button",
   "select",
-  // How the characters before are pronounced.
+  // The pronunciation of the characters before.
   "rp",
   "rt",
 ]);

@@ -271,7 +271,7 @@ function* slideBlocks({ children }: XmlElement, isTitle = false): Generator<Text
   for (const child of children) {
     if (typeof child === "string") continue;
     const { name } = child;
-    // What programs show that do not know the other alternative.
+    // The alternative for programs that do not know the other one.
     if (name === "mc:Fallback") continue;
     if (name === "a:tbl") yield* tableBlocks(findElements(child, "a:tr").map(toCells));
     else if (name === "a:p") {
