@@ -76,7 +76,7 @@ export function createDirectHooks({
         rejections.note(answered.status, answered.reason, describe);
         write(incoming, outgoing, answered);
       })
-      // Left to nobody, it would end the process.
+      // An error that is not caught here would end the process.
       .catch((error: unknown) => {
         renderThrown(error, log);
         outgoing.destroy();

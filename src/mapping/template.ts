@@ -51,26 +51,36 @@ export interface TemplateOptions extends ExpressionOptions {
 const ENCODED = /[%:\u0000-\u001f\u007f]/g;
 const encode = (text: string): string => text.toWellFormed().replace(ENCODED, encodeURIComponent);
 
-/** Codes of JSONata: the expression ends within a text, a name, a comment or brackets. */
-const IS_UNFINISHED = /\(S0(?:101|105|106|203|207)\)$/;
+/** Codes of JSONata: the expression ends within a text, a name, a comment, a regular expression or brackets. */
+const IS_UNFINISHED = /\(S0(?:101|105|106|203|207|302)\)$/;
+
+interface Uncompiled {
+  ok: false;
+  message: string;
+  detail?: string;
+  /** The place in the text. */
+  offset: number;
+}
 
 /** Compiles the expression that begins at `start`. It ends at the first `}}` that is not a part of it, at `end`. */
 function compileInside(
   source: string,
   start: number,
   options: TemplateOptions,
-):
-  | { ok: true; expression: Expression; end: number }
-  | { ok: false; message: string; detail?: string; offset: number } {
+): { ok: true; expression: Expression; end: number } | Uncompiled {
+  const failures = new Map<number, Uncompiled>();
   for (let end = source.indexOf("}}", start); end >= 0; end = source.indexOf("}}", end + 1)) {
     const written = source.slice(start, end);
     const expression = written.trim();
     const compiled = compileExpression(expression, options);
     if (compiled.ok) return { ...compiled, end };
-    if (IS_UNFINISHED.test(compiled.message) && source.includes("}}", end + 1)) continue;
     const offset = start + written.length - written.trimStart().length + (compiled.offset ?? 0);
     const message = `{{ ${expression.slice(0, 80)} }}: ${compiled.message}`;
-    return { ...compiled, offset, message };
+    failures.set(end, { ...compiled, offset, message });
+    if (IS_UNFINISHED.test(compiled.message) && source.includes("}}", end + 1)) continue;
+    // Where braces are what it cannot read, it ends before them.
+    const earlier = failures.get(offset) ?? failures.get(offset - 1);
+    return earlier ?? { ...compiled, offset, message };
   }
   const offset = start - 2;
   return { ok: false, message: `the {{ at character ${offset + 1} has no }}`, offset };

@@ -116,7 +116,7 @@ export const responsesBody = z.object({
   background: z
     .boolean()
     .nullish()
-    .describe("True: answered at once; read the response by its id until it has ended."),
+    .describe("True: answered immediately; read the response by its id until it has ended."),
   input: z
     .union([text.min(1, "must not be empty"), z.array(responseItem)])
     .nullish()
