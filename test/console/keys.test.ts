@@ -18,21 +18,21 @@ describe.skipIf(NO_BROWSER)("the keys of the console", () => {
     const box = page.getByLabel("With a failed run");
     await box.check();
     await box.uncheck();
+    const row = (at: number) =>
+      page.locator("tbody tr[data-id]").nth(at).and(page.locator("[aria-selected=true]"));
     await page.locator("tbody tr[data-id]").nth(1).waitFor();
-    await page.keyboard.press("j");
-    await page
-      .locator("tbody tr[data-id]")
-      .first()
-      .and(page.locator("[aria-selected=true]"))
-      .waitFor();
+    // Both before the page has shown the first.
+    await page.evaluate(() => {
+      for (const key of ["j", "j"])
+        document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    });
+    await row(1).waitFor();
+    await page.keyboard.press("k");
+    await row(0).waitFor();
     await page.getByLabel("Outcome").click();
     await page.keyboard.press("Escape");
     await page.keyboard.press("j");
-    await page
-      .locator("tbody tr[data-id]")
-      .nth(1)
-      .and(page.locator("[aria-selected=true]"))
-      .waitFor();
+    await row(1).waitFor();
     await page.getByRole("searchbox", { name: "Search events" }).focus();
     await page.keyboard.press("Tab");
     await page.keyboard.press("f");

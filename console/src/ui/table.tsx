@@ -170,16 +170,20 @@ export function Table<Row>(props: TableProps<Row>) {
   const end = useRef<HTMLDivElement>(null);
   const { from, to } = useVisibleRows(scroller, rows.length, rowHeight);
   useEnd(end, rows.length, props.onEnd);
+  // Keys may come faster than the address names the row that the last one chose.
+  const chosen = useRef(selected);
+  useLayoutEffect(() => void (chosen.current = selected), [selected]);
   const move = (step: number): void => {
     if (!onSelect || rows.length === 0) return;
-    const at = rows.findIndex((row) => rowId(row) === selected);
+    const at = rows.findIndex((row) => rowId(row) === chosen.current);
     const next = Math.min(
       rows.length - 1,
       Math.max(0, at === -1 ? (step > 0 ? 0 : rows.length - 1) : at + step),
     );
     const row = rows[next];
     if (row === undefined) return;
-    onSelect(rowId(row));
+    chosen.current = rowId(row);
+    onSelect(chosen.current);
     const box = scroller.current;
     const top = next * rowHeight;
     if (box && (top < box.scrollTop || top > box.scrollTop + box.clientHeight - 3 * rowHeight))
