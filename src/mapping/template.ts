@@ -78,7 +78,7 @@ function compileInside(
     const message = `{{ ${expression.slice(0, 80)} }}: ${compiled.message}`;
     failures.set(end, { ...compiled, offset, message });
     if (IS_UNFINISHED.test(compiled.message) && source.includes("}}", end + 1)) continue;
-    // Where braces are what it cannot read, it ends before them.
+    // The expression ends before braces that it cannot have.
     const earlier = failures.get(offset) ?? failures.get(offset - 1);
     return earlier ?? { ...compiled, offset, message };
   }

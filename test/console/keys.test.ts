@@ -22,10 +22,9 @@ describe.skipIf(NO_BROWSER)("the keys of the console", () => {
       page.locator("tbody tr[data-id]").nth(at).and(page.locator("[aria-selected=true]"));
     await page.locator("tbody tr[data-id]").nth(1).waitFor();
     // Both before the page has shown the first.
-    await page.evaluate(() => {
-      for (const key of ["j", "j"])
-        document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
-    });
+    const press =
+      'document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "j", bubbles: true }))';
+    await page.evaluate(`${press}; ${press}`);
     await row(1).waitFor();
     await page.keyboard.press("k");
     await row(0).waitFor();
