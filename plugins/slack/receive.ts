@@ -312,7 +312,7 @@ export function createSocket(
           logger: silent,
           clientOptions: clientOptions(context, connection.signal),
         });
-        // The client's reader rejects, where nobody can catch it, at a frame without its parts: that would end the process.
+        // The client's reader rejects if a frame lacks its parts. The client does not handle that, so it would end the process.
         const [read] = client.listeners("ws_message") as ((...frame: unknown[]) => Promise<void>)[];
         client
           .removeAllListeners("ws_message")
