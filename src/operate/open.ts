@@ -6,7 +6,6 @@ import { createLanding, type Landing, type LandingDeps } from "./edits/landing.t
 import { createProposals } from "./proposals/proposals.ts";
 import { createBookmarks } from "./records/bookmarks.ts";
 import { createDecidedBy } from "./records/decided-by.ts";
-import { createHookShapes } from "./shapes/hook-shapes.ts";
 import { describeStatus } from "./status.ts";
 import { freezeEvent } from "./tests/freeze.ts";
 import type { AdminDeps, OperateContext } from "./types.ts";
@@ -98,15 +97,11 @@ export function openOperate(context: OpenContext): OperateParts {
   const pool = createTransformPool({ log, env });
   opened.defer(() => pool.close());
   const baseDir = (): string => reloader.loaded().baseDir;
-  const hookShapes = createHookShapes(context);
-  const bookmarks = createBookmarks(context);
   return {
     admin: {
       ...context,
-      decidedBy: createDecidedBy({ ...context, since: configs.since, baseDir, env, pool }),
-      status: () => describeStatus({ ...context, hookShapes }),
-      hookShapes,
-      bookmarks,
+      decidedBy: createDecidedBy({ ...context, baseDir, env, pool }),
+      status: () => describeStatus(context),
       failures: createFailureStates(context),
     },
     workbench: createWorkbench(context, bookmarks),

@@ -24,8 +24,6 @@ import { iso } from "../records/views.ts";
 
 const BACKLOG_WARN_SECONDS = 60;
 const MAX_LISTED = 100;
-/** Fields that are named at most. */
-const MAX_CHANGES = 5;
 
 /** Names the problems behind the first one. */
 const renderMore = ({ length }: readonly unknown[]): string =>
@@ -65,8 +63,8 @@ const CONFIG_CHECKS: Checks = {
       `the last change could not be taken over, the config before it is in use: ${renderIssue(first)}${renderMore(more)}`,
     );
   },
-  warnings: async ({ hookShapes }, snapshot) => {
-    const [first, ...more] = [...snapshot.warnings, ...(await hookShapes.recorded()).warnings];
+  warnings: (_deps, { warnings }) => {
+    const [first, ...more] = warnings;
     if (!first) return "no problems found";
     return warn(`${first.path}: ${first.message}${renderMore(more)}`);
   },
@@ -176,18 +174,6 @@ const checkSignatures: Check = (deps) => {
   }
   const seen = states.filter(({ last }) => last !== undefined).length;
   return `${seen} of ${states.length} signed paths had a signature that fits since the start`;
-};
-
-const checkShapes: Check = async ({ hookShapes }) => {
-  const { bodyChanges } = await hookShapes.recorded();
-  if (bodyChanges.length === 0)
-    return "no field that mappings read has gone from the bodies of a hook";
-  const shown = bodyChanges.slice(0, MAX_CHANGES).map(({ message }) => message);
-  const left = bodyChanges.length - shown.length;
-  const more = left > 0 ? `; and ${left} more` : "";
-  return warn(
-    `${shown.join("; ")}${more}: the sender's bodies have changed, see \`rouse hooks <path>\``,
-  );
 };
 
 /** Plugins, MCP servers, models and channels. */
@@ -347,8 +333,7 @@ const CHECKS: Checks = {
   ...CONFIG_CHECKS,
   ...WORK_CHECKS,
   signatures: checkSignatures,
-  ...SENDER_CHECKS,
-  shapes: checkShapes,
+  lost: checkLost,
   ...PART_CHECKS,
   ...CLUSTER_CHECKS,
   ...MACHINE_CHECKS,

@@ -16,7 +16,6 @@ const CHECKS: Readonly<Record<string, string>> = {
   runs: href("runs", "", { status: "failed" }),
   senders: href("refusals"),
   services: href("system", "gateway"),
-  shapes: href("mappings"),
   signatures: href("system", "mappings"),
   "system-events": href("sessions"),
   "unsafe-content": href("mappings"),
