@@ -4,7 +4,6 @@ import type { Snapshot } from "../intake/types.ts";
 import { createTransformPool } from "../mapping/transforms/pool.ts";
 import { createLanding, type Landing, type LandingDeps } from "./edits/landing.ts";
 import { createProposals } from "./proposals/proposals.ts";
-import { createBookmarks } from "./records/bookmarks.ts";
 import { createDecidedBy } from "./records/decided-by.ts";
 import { describeStatus } from "./status.ts";
 import { freezeEvent } from "./tests/freeze.ts";
@@ -61,7 +60,7 @@ function logChanges(landing: Landing, { snapshot, log }: OpenContext): Landing {
 }
 
 /** Creates what operators work on mappings with. */
-function createWorkbench(context: OpenContext, bookmarks: AdminDeps["bookmarks"]): Workbench {
+function createWorkbench(context: OpenContext): Workbench {
   const { store, clock, log, reloader, snapshot, build, whatIf } = context;
   const changes: LandingDeps = {
     ...(whatIf.isAvailable && { examine: whatIf.examine }),
@@ -81,9 +80,8 @@ function createWorkbench(context: OpenContext, bookmarks: AdminDeps["bookmarks"]
   };
   const landing = logChanges(createLanding(changes), context);
   const getEvent = (id: string) => store.events.get(id);
-  const { requireEvent } = bookmarks;
   return {
-    freeze: (request) => freezeEvent(request, { ...changes, requireEvent }),
+    freeze: (request) => freezeEvent(request, { ...changes, getEvent }),
     landing,
     proposals: createProposals({ ...changes, getEvent, land: landing.land, log }),
     whatIf,
@@ -104,7 +102,7 @@ export function openOperate(context: OpenContext): OperateParts {
       status: () => describeStatus(context),
       failures: createFailureStates(context),
     },
-    workbench: createWorkbench(context, bookmarks),
+    workbench: createWorkbench(context),
     alerts: createFailureAlerts(context),
   };
 }

@@ -6,7 +6,6 @@ import type { Intake } from "../intake/receive.ts";
 import type { KnowledgeParts } from "../knowledge/open.ts";
 import type { Services, ServicesOptions } from "../plugin/services.ts";
 import type { ScheduleParts } from "../turns/schedules/open.ts";
-import type { Bookmarks } from "./records/bookmarks.ts";
 import type { ConfigLog } from "./records/config-log.ts";
 import type { createDecidedBy } from "./records/decided-by.ts";
 import type { Progress, RuntimeStatus } from "./status.ts";

@@ -1,6 +1,5 @@
 import type { DecidingConfigView, Explanation } from "../../operate/records/explain.ts";
-import type { EventEvaluation } from "../../operate/records/test-hook.ts";
-import type { BookmarkView, EventDetail } from "../../operate/records/views.ts";
+import type { EventDetail } from "../../operate/records/views.ts";
 import { asking, printRecord } from "../command.ts";
 import { read, withId } from "../gateway/connect.ts";
 import { resolveId } from "../ids.ts";
@@ -32,10 +31,7 @@ function renderConfig({
 const renderHandled = (handled: NonNullable<EventDetail["handled"]>): string =>
   `${handled.as} ${localTime(handled.at)}: ${handled.as === "discarded" ? handled.reason : handled.eventId}`;
 
-const renderBookmark = ({ at, note }: BookmarkView): string =>
-  `${localTime(at)}${note === null ? "" : `: ${note}`}`;
-
-function printHead({ event, note, evaluation, config, bookmark }: Explanation, io: CliIo): void {
+function printHead({ event, note, evaluation, config }: Explanation, io: CliIo): void {
   const { replayOf, edited, handled, warnings } = event;
   printRecord(io, event, [
     ["event", ({ id }) => id],
@@ -52,7 +48,6 @@ function printHead({ event, note, evaluation, config, bookmark }: Explanation, i
     ["duplicate of", ({ duplicateOf }) => duplicateOf],
     ["replay of", () => replayOf && `${replayOf}${edited ? ", with an edited body" : ""}`],
     ["handled", () => handled && renderHandled(handled)],
-    ["bookmarked", () => bookmark && renderBookmark(bookmark)],
     ["content type", ({ request }) => request.contentType],
     ["body", ({ bodyBytes }) => (bodyBytes === null ? "no longer kept" : bytes(bodyBytes))],
     ["decided by", () => config && renderConfig(config)],

@@ -41,7 +41,6 @@ const dryRun = z.boolean().default(false);
 const REASON = "say why, in 1 to 500 characters";
 const reason = z.string(REASON).trim().min(1, REASON).max(500, REASON);
 const SEARCH = "write words or field:value, in 1 to 500 characters";
-const note = z.string().trim().max(500, "write at most 500 characters").optional();
 const replay = z.strictObject({
   dryRun,
   action: z.int().positive().optional(),
@@ -89,7 +88,6 @@ export function eventRoutes(deps: AdminDeps) {
     path: text,
     mapping: text,
     failed: flag.optional(),
-    bookmarked: flag.optional(),
     until: since(clock).optional(),
     search: z.string(SEARCH).trim().min(1, SEARCH).max(500, SEARCH).optional(),
   });
@@ -115,10 +113,6 @@ export function eventRoutes(deps: AdminDeps) {
       const edited = body === undefined ? {} : { body: Buffer.from(body, "base64") };
       return ok(c, records.replayEvent(deps, c.req.param("id"), { ...options, ...edited }));
     })
-    .put("/:id/bookmark", jsonBody(z.strictObject({ note })), (c) =>
-      ok(c, records.bookmarkEvent(deps, c.req.param("id"), c.req.valid("json"))),
-    )
-    .delete("/:id/bookmark", (c) => ok(c, deps.bookmarks.remove(c.req.param("id"))))
     .post("/:id/discard", jsonBody(z.strictObject({ reason })), (c) =>
       ok(c, records.discardEvent(deps, c.req.param("id"), c.req.valid("json"))),
     );

@@ -1,15 +1,11 @@
-import { renderTested } from "./texts.ts";
-import type { EventRecord, ShadowAction, StoredAction } from "../../store/types.ts";
+import type { EventRecord } from "../../store/types.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { WITHOUT_MAPPINGS } from "../../intake/authenticate.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { MODULE_CHANGED } from "../../mapping/transforms/transform.ts";
-import { runStatuses, showBookmark, showRun, showSteps } from "./records.ts";
-import {
-  evaluateEvent,
-  type EventEvaluation,
-  type TestedAction,
-  type TestedHook,
-} from "./test-hook.ts";
+import { found } from "./operation.ts";
+import { runStatuses, showRun, showSteps } from "./records.ts";
+import { evaluateEvent, type EventEvaluation, type TestedHook } from "./test-hook.ts";
 import type { AdminDeps } from "../types.ts";
 import type { DecidedBy } from "./decided-by.ts";
 import { deliveryView, eventDetail, isoOrNull, runFields } from "./views.ts";
@@ -145,15 +141,14 @@ async function explainRun(deps: AdminDeps, id: string) {
  * changed runs again.
  * @throws RouseError `not_found`
  */
-export async function explainEvent(deps: AdminDeps, id: string, { now = false } = {}) {
-  const event = await deps.bookmarks.requireEvent(id);
+export async function explainEvent(deps: AdminDeps, id: string) {
+  const event = found(await deps.store.events.get(id), unknownId("event", id));
   const statuses = await runStatuses(deps.store, event);
   const kept = [...statuses].filter(([, status]) => status !== "forgotten");
-  const [explained, bookmark, ...runs] = await Promise.all([
-    explainConfigs(deps, event, now),
-    showBookmark(deps, id),
+  const [explained, ...runs] = await Promise.all([
+    explainConfig(deps, event),
     ...kept.map(([runId]) => explainRun(deps, runId)),
   ]);
   // Runs are in the order of the event's actions; those that are no longer kept are left out.
-  return { explanation: { event: eventDetail(event, statuses), ...explained, runs, bookmark } };
+  return { explanation: { event: eventDetail(event, statuses), ...explained, runs } };
 }

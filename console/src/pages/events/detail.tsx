@@ -51,7 +51,7 @@ const isOpen = ({ event }: ExplanationView): boolean =>
   (event.bodyBytes ?? 0) <= MAX_LIVE_BYTES &&
   event.actions.some(({ status }) => status !== undefined && !ENDED.test(status));
 
-function eventFacts({ event, config, bookmark }: ExplanationView) {
+function eventFacts({ event, config }: ExplanationView) {
   const link = (id: string | null) =>
     id && <Id id={id} to={href("events", id, place.value.query)} />;
   return [
@@ -80,16 +80,8 @@ function eventFacts({ event, config, bookmark }: ExplanationView) {
     ["Decided by", config && `${config.text}${config.isToday ? ", in use today" : ""}`],
     ["Note", config?.note && visibleText(config.note)],
     ["Trace", event.traceId && <span class="mono">{event.traceId}</span>],
-    ["Bookmarked", bookmark && <Bookmarked bookmark={bookmark} />],
   ] as const;
 }
-
-const Bookmarked = ({ bookmark }: { bookmark: NonNullable<ExplanationView["bookmark"]> }) => (
-  <>
-    <Time iso={bookmark.at} />
-    {bookmark.note === null ? "" : `: ${visibleText(bookmark.note)}`}
-  </>
-);
 
 function Handled({
   handled,
