@@ -15,23 +15,11 @@ import * as records from "../../operate/records/records.ts";
 import * as sessions from "../../operate/records/sessions.ts";
 import { describeGateways, listFindings } from "../../operate/watch/system.ts";
 import type { AdminDeps } from "../../operate/types.ts";
-import { parseDuration } from "../../config/schema/common.ts";
 import type { Clock } from "../../core/clock.ts";
 import { refuse } from "../../operate/records/operation.ts";
 import { DELIVERY_STATES, OUTCOMES } from "../../vocabulary/outcomes.ts";
 import { runStatus } from "../openapi/schemas.ts";
-import {
-  answerLines,
-  endAt,
-  flag,
-  jsonBody,
-  limit,
-  ok,
-  page,
-  parseSince,
-  query,
-  since,
-} from "./query.ts";
+import { answerLines, endAt, flag, jsonBody, limit, ok, page, query, since } from "./query.ts";
 
 const text = z.string().optional();
 const origin = z.enum(["main", "hook", "api", "channel", "schedule"]).optional();
@@ -190,16 +178,6 @@ export function deliveryRoutes(deps: AdminDeps) {
 
 const word = z.string().min(1).optional();
 
-/** The time from now on that a duration means, or the time that a date names. */
-const until = ({ clock }: AdminDeps) =>
-  z.string().transform((value, context) => {
-    const length = parseDuration(value.trim());
-    const at = length === undefined ? parseSince(value.trim(), clock.now()) : clock.now() + length;
-    if (at !== undefined) return at;
-    context.addIssue({ code: "custom", message: failures.UNTIL });
-    return z.NEVER;
-  });
-
 /** `/failures`: failures by their cause, and what is done about them. */
 export function failureRoutes(deps: AdminDeps) {
   const list = z.strictObject({
@@ -211,10 +189,7 @@ export function failureRoutes(deps: AdminDeps) {
     sender: word,
     limit,
   });
-  const change = z.strictObject({
-    action: z.enum(failures.GROUP_ACTIONS),
-    until: until(deps).optional(),
-  });
+  const change = z.strictObject({ action: z.enum(failures.GROUP_ACTIONS) });
   return new Hono()
     .get("/", query(list), (c) => ok(c, failures.listFailures(deps, c.req.valid("query"))))
     .get("/:id", (c) => ok(c, failures.showFailure(deps, c.req.param("id"))))
