@@ -396,7 +396,7 @@ const nameTools = (names: readonly string[]): string =>
   (names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : "");
 
 /** Says what a run was offered of its agent's tools, and by which key of the config it was not offered the rest. */
-export const renderOffer = ({ offered, leftOut, by }: ToolOffer): string =>
+const renderOffer = ({ offered, leftOut, by }: ToolOffer): string =>
   offered.length === 0
     ? `tools offered: none (${by})`
     : `tools offered: ${nameTools(offered)}; left out by ${by}: ${nameTools(leftOut)}`;

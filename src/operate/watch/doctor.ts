@@ -9,14 +9,13 @@ import { BROKEN, NO_ROUTE } from "../../store/types.ts";
 import {
   ADVICE,
   checkLimits,
+  checkLost,
   fail,
-  SENDER_CHECKS,
   warn,
   type Check,
   type Checks,
   type CheckView,
 } from "./doctor-checks.ts";
-import { checkTools } from "../people/tools.ts";
 import { describeGateways, type GatewayView } from "./system.ts";
 import type { AdminDeps } from "../types.ts";
 import { countWaiting } from "./activity.ts";
@@ -201,7 +200,6 @@ const PART_CHECKS: Checks = {
       .map(({ name, state, tools }) => `${name}: ${state}, ${plural(tools, "tool")}`)
       .join("; ");
   },
-  tools: checkTools,
   limits: checkLimits,
   breakers: (deps) => {
     const open = deps.status().breakers.filter(({ state }) => state !== "closed");
@@ -255,24 +253,6 @@ const CLUSTER_CHECKS: Checks = {
     if (told.length > 0) return warn(told.join("; "));
     return `${live.length} share the store, with the same version and config: ${live.map(at).join(", ")}`;
   },
-  leases: async ({ cluster }) => {
-    const found = await describeGateways(cluster);
-    if (found.leases.length === 0) return "no work is limited to one gateway";
-    const text = found.leases
-      .map(
-        (lease) =>
-          `${lease.name}: ${lease.holder === null ? "no gateway" : `${at(lease)} since ${lease.since}`}`,
-      )
-      .join("; ");
-    const isLeft =
-      found.leases.some((lease) => lease.holder === null) &&
-      found.gateways.some((one) => one.alive && one.workers);
-    return isLeft
-      ? warn(
-          `${text}: what no gateway does goes to one with workers within 15 seconds; run the check again`,
-        )
-      : text;
-  },
 };
 
 const LITTLE_SPACE_MB = 200;
@@ -317,15 +297,6 @@ const MACHINE_CHECKS: Checks = {
     return fail(
       `the oldest body has been kept for ${plural(days, "day")} longer than hooks.retention: old records are not removed; look in the log for "old records could not be removed", and start a gateway with workers if none runs`,
     );
-  },
-  clock: async (deps) => {
-    const [newest] = await deps.store.events.list({ limit: 1 });
-    const ahead = (newest?.receivedAt ?? 0) - deps.clock.now();
-    return ahead > 60_000
-      ? fail(
-          `the newest event is ${Math.round(ahead / 1000)} s in the future: the system's clock went back`,
-        )
-      : new Date(deps.clock.now()).toISOString();
   },
 };
 

@@ -14,7 +14,6 @@ const CHECKS: Readonly<Record<string, string>> = {
   model: href("system", "agents"),
   routes: href("deliveries", "", { status: "no_route" }),
   runs: href("runs", "", { status: "failed" }),
-  senders: href("refusals"),
   services: href("system", "gateway"),
   signatures: href("system", "mappings"),
   "system-events": href("sessions"),
