@@ -89,7 +89,7 @@ function createWorkbench(context: OpenContext): Workbench {
 }
 
 export function openOperate(context: OpenContext): OperateParts {
-  const { log, configs, reloader, opened } = context;
+  const { log, reloader, opened } = context;
   const { env } = context.options;
   // Apart from the pool of the mappings in use: a reload ends its children, and what they were doing.
   const pool = createTransformPool({ log, env });

@@ -90,9 +90,7 @@ export function eventRoutes(deps: AdminDeps) {
   return new Hono()
     .get("/", query(list), (c) => ok(c, listEvents(deps, endAt("evt", c.req.valid("query")))))
     .get("/:id", (c) => ok(c, records.showEvent(deps, c.req.param("id"))))
-    .get("/:id/explain", query(z.strictObject({ now: flag.optional() })), (c) =>
-      ok(c, explainEvent(deps, c.req.param("id"), c.req.valid("query"))),
-    )
+    .get("/:id/explain", (c) => ok(c, explainEvent(deps, c.req.param("id"))))
     .post("/replay", jsonBody(bulk), (c) =>
       answerLines(c, replayMany(deps, checkChoice(c.req.valid("json")))),
     )

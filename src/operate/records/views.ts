@@ -144,7 +144,7 @@ function withDefaults(spec: RunSpec) {
 }
 
 /** Renders the fields of a run, besides its message. */
-export function runFields(spec: RunSpec): Record<string, string | boolean> {
+function runFields(spec: RunSpec): Record<string, string | boolean> {
   const { session, name } = spec;
   return given({
     agentId: session.agentId,

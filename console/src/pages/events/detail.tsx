@@ -152,7 +152,7 @@ function Shadow({ would }: { would: EventInFull["would"] }) {
   );
 }
 
-function Why({ explanation: { event, evaluation, note, now } }: { explanation: ExplanationView }) {
+function Why({ explanation: { event, evaluation, note } }: { explanation: ExplanationView }) {
   return (
     <>
       <Section title="Why">
@@ -164,7 +164,6 @@ function Why({ explanation: { event, evaluation, note, now } }: { explanation: E
             <Traces traces={evaluation.traces} event={event.id} />
           )
         ) : null}
-        {now?.note ? <p class="warn">Today: {visibleText(now.note)}</p> : null}
       </Section>
       {evaluation ? (
         <Section title="Result">
