@@ -126,14 +126,14 @@ export function retryDeliveries(
  * the page, those of the rows that it has found.
  */
 export function replayEvents(query: Query, found: readonly { id: string }[]): BulkWork {
-  const { outcome, failed, path, mapping, since, until, search, bookmarked } = query;
+  const { outcome, failed, path, mapping, since, until, search } = query;
   const asked = failed === "1" ? "failed" : outcome || "failed";
   const select = asked === "failed" || asked === "unmatched" ? asked : "all";
-  const named = search || bookmarked ? found.slice(0, MOST) : null;
+  const named = search ? found.slice(0, MOST) : null;
   const filters = describe({ outcome: asked, path, mapping, since, until, "and the text": search });
   return {
     title: "Replay events",
-    what: `Events with ${filters}${bookmarked ? ", bookmarked" : ""}, with today's mappings.${named ? ` Of the ${named.length} that the list shows.` : ""}`,
+    what: `Events with ${filters}, with today's mappings.${named ? ` Of the ${named.length} that the list shows.` : ""}`,
     path: "/events/replay",
     body: named
       ? { select, ...ids(named) }

@@ -128,7 +128,7 @@ async function playPresent(gallery: Gallery, senders: Senders, now: number): Pro
   await gallery.settle(1);
 }
 
-/** Adds work of people: documents, and a bookmark. */
+/** Adds work of people: documents. */
 async function work({ admin }: Gallery): Promise<void> {
   for (const [name, text] of DOCUMENTS) {
     const { document } = await admin(
@@ -138,8 +138,6 @@ async function work({ admin }: Gallery): Promise<void> {
     );
     await admin(`/knowledge/documents/${document.id}?wait=20`);
   }
-  const { events } = await admin("/events?outcome=unmatched&limit=3");
-  await admin(`/events/${events[0].id}/bookmark`, "PUT", { note: "a good example" });
 }
 
 /** Fills a gateway with a history that ends now. */

@@ -27,7 +27,7 @@ async function loseGateway(page: Page): Promise<void> {
 /** Waits until the gateway has evaluated the text of a mapping for the event, and for those before it. */
 async function awaitAnswers(page: Page): Promise<void> {
   await page.getByText("took it").first().waitFor();
-  await page.getByText("runs a day").first().waitFor();
+  await page.getByText("text changed").first().waitFor();
 }
 
 /** Pages that show one of their rows by its id. */

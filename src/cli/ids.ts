@@ -1,5 +1,5 @@
 import { RouseError } from "../core/errors.ts";
-import type { BookmarkView, EventDetail } from "../operate/records/views.ts";
+import type { EventDetail } from "../operate/records/views.ts";
 import { unknownId } from "../vocabulary/unknown-id.ts";
 import { read, withId, type AdminClient, type GatewayConnection } from "./gateway/connect.ts";
 import { noSuch, usage } from "./failure.ts";
@@ -87,6 +87,6 @@ export async function resolveId(
 export async function fetchEvent(
   to: GatewayConnection,
   id: string,
-): Promise<{ event: EventDetail; bookmark: BookmarkView | null }> {
+): Promise<{ event: EventDetail }> {
   return read(to.api.events[":id"].$get(withId(await resolveId(to, "events", id))));
 }

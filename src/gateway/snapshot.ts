@@ -119,7 +119,6 @@ function freezeSnapshot(
       config,
       configFile: loaded.file,
       mappings,
-      offers,
       texts,
     }),
     agents,

@@ -74,9 +74,8 @@ async function startWorkers({
   workers,
   services,
   intake,
-  operate: { admin, alerts },
+  operate: { alerts },
 }: Parts): Promise<void> {
-  const { hookShapes } = admin;
   const { heartbeat, scheduler, turns, deliveries, health, knowledge, parking, admission } =
     workers;
   const { store, cluster, clock, log, snapshot, ended, swapped } = resources;
@@ -114,13 +113,7 @@ async function startWorkers({
   void health.watch(ended.signal);
   void alerts.watchRefusals(ended.signal);
   void cluster.hold("sweep", ended.signal, async (held) => {
-    // Bodies are counted before retention takes them.
-    await hookShapes.count(held);
-    await Promise.all([
-      alerts.run(held),
-      hookShapes.countRegularly(held),
-      sweepRegularly(held, { store, clock, log, settings }),
-    ]);
+    await Promise.all([alerts.run(held), sweepRegularly(held, { store, clock, log, settings })]);
   });
   if (cluster.shared) recoverLeft(resources, workers);
 }
@@ -134,12 +127,10 @@ export async function startParts(
 ): Promise<Addresses | undefined> {
   const { resources, workers, operate, http } = parts;
   const { lock, reloader, snapshot, opened, log, configs, ended, progress, swapped } = resources;
-  const { status, hookShapes } = operate.admin;
+  const { status } = operate.admin;
   await restoreWorkers(resources, workers);
   await configs.use();
   void configs.run(ended.signal);
-  void hookShapes.refresh();
-  swapped.push(() => void hookShapes.refresh());
   if (typeof address === "object") resources.setAddress(address);
   const addresses = address === false ? undefined : await http.listen();
   progress.url = addresses?.url;

@@ -1,11 +1,7 @@
 import { locateIssues } from "../config/places.ts";
-import { RouseError, type Issue } from "../core/errors.ts";
+import type { Issue } from "../core/errors.ts";
 import { createLogger } from "../core/log.ts";
 import { createTransformPool } from "../mapping/transforms/pool.ts";
-import { findStoreDriver, storeUrl } from "../store/open.ts";
-import { getShapeKeys, readShapes } from "../operate/shapes/kept-shapes.ts";
-import { lintRecorded } from "../operate/shapes/lint-recorded.ts";
-import type { Shape } from "../operate/shapes/shape.ts";
 import {
   buildSnapshot,
   type BuildResult,
@@ -39,13 +35,13 @@ export async function withSnapshot<T>(
 }
 
 /** Describes what a gateway would start with, with the warnings of its files. */
-function describe({ snapshot }: LoadedSnapshot, { texts }: FileOptions, more: Issue[] = []) {
+function describe({ snapshot }: LoadedSnapshot, { texts }: FileOptions) {
   const { config, configFile: file, mappings, warnings } = snapshot;
   const places = { file, mappingsDir: config.hooks.mappingsDir, texts };
   return {
     ok: true as const,
     mappings: mappings.mappings.length,
-    warnings: locateIssues([...warnings, ...more], places),
+    warnings: locateIssues([...warnings], places),
     ...(file !== undefined && { file }),
   };
 }
@@ -53,41 +49,3 @@ function describe({ snapshot }: LoadedSnapshot, { texts }: FileOptions, more: Is
 /** Checks what a gateway would start with. */
 export const checkSnapshot = (options: FileOptions): Promise<SnapshotCheck> =>
   withSnapshot(options, (result) => (result.ok ? describe(result.loaded, options) : result));
-
-/** `notLinted`: why the mappings were not compared with recorded hooks; null if they were. */
-export type Validated =
-  | Extract<SnapshotCheck, { ok: false }>
-  | (Extract<SnapshotCheck, { ok: true }> & { notLinted: string | null });
-
-/** Reads the shapes of recorded hooks, without making or changing anything. `missing` says why that cannot be. */
-async function readStored(
-  { snapshot, stateDir }: LoadedSnapshot,
-  { env }: FileOptions,
-): Promise<{ shapes: Map<string, Shape> } | { missing: string }> {
-  const { config, mappings } = snapshot;
-  const url = storeUrl(config.store.url, stateDir);
-  const paths = mappings.paths.map(({ path }) => path);
-  try {
-    const driver = await findStoreDriver(url);
-    const values = await driver.readValues({ url, env }, getShapeKeys(paths));
-    if (!values) return { missing: "there is no store yet" };
-    return { shapes: await readShapes(async (key) => values.get(key), paths) };
-  } catch (error) {
-    if (!(error instanceof RouseError)) throw error;
-    return { missing: error.message };
-  }
-}
-
-/**
- * Checks what a gateway would start with, and compares it with the hooks that the store has, if there is one. Starts nothing
- * and writes nothing.
- */
-export const validateConfig = (options: FileOptions): Promise<Validated> =>
-  withSnapshot<Validated>(options, async (result) => {
-    if (!result.ok) return result;
-    const stored = await readStored(result.loaded, options);
-    const { configs } = result.loaded.snapshot.mappings;
-    const recorded = "shapes" in stored ? lintRecorded(configs, stored.shapes) : [];
-    const notLinted = "missing" in stored ? stored.missing : null;
-    return { ...describe(result.loaded, options, recorded), notLinted };
-  });

@@ -4,9 +4,7 @@ import type { Snapshot } from "../intake/types.ts";
 import { createTransformPool } from "../mapping/transforms/pool.ts";
 import { createLanding, type Landing, type LandingDeps } from "./edits/landing.ts";
 import { createProposals } from "./proposals/proposals.ts";
-import { createBookmarks } from "./records/bookmarks.ts";
 import { createDecidedBy } from "./records/decided-by.ts";
-import { createHookShapes } from "./shapes/hook-shapes.ts";
 import { describeStatus } from "./status.ts";
 import { freezeEvent } from "./tests/freeze.ts";
 import type { AdminDeps, OperateContext } from "./types.ts";
@@ -62,7 +60,7 @@ function logChanges(landing: Landing, { snapshot, log }: OpenContext): Landing {
 }
 
 /** Creates what operators work on mappings with. */
-function createWorkbench(context: OpenContext, bookmarks: AdminDeps["bookmarks"]): Workbench {
+function createWorkbench(context: OpenContext): Workbench {
   const { store, clock, log, reloader, snapshot, build, whatIf } = context;
   const changes: LandingDeps = {
     ...(whatIf.isAvailable && { examine: whatIf.examine }),
@@ -82,9 +80,8 @@ function createWorkbench(context: OpenContext, bookmarks: AdminDeps["bookmarks"]
   };
   const landing = logChanges(createLanding(changes), context);
   const getEvent = (id: string) => store.events.get(id);
-  const { requireEvent } = bookmarks;
   return {
-    freeze: (request) => freezeEvent(request, { ...changes, requireEvent }),
+    freeze: (request) => freezeEvent(request, { ...changes, getEvent }),
     landing,
     proposals: createProposals({ ...changes, getEvent, land: landing.land, log }),
     whatIf,
@@ -92,24 +89,20 @@ function createWorkbench(context: OpenContext, bookmarks: AdminDeps["bookmarks"]
 }
 
 export function openOperate(context: OpenContext): OperateParts {
-  const { log, configs, reloader, opened } = context;
+  const { log, reloader, opened } = context;
   const { env } = context.options;
   // Apart from the pool of the mappings in use: a reload ends its children, and what they were doing.
   const pool = createTransformPool({ log, env });
   opened.defer(() => pool.close());
   const baseDir = (): string => reloader.loaded().baseDir;
-  const hookShapes = createHookShapes(context);
-  const bookmarks = createBookmarks(context);
   return {
     admin: {
       ...context,
-      decidedBy: createDecidedBy({ ...context, since: configs.since, baseDir, env, pool }),
-      status: () => describeStatus({ ...context, hookShapes }),
-      hookShapes,
-      bookmarks,
+      decidedBy: createDecidedBy({ ...context, baseDir, env, pool }),
+      status: () => describeStatus(context),
       failures: createFailureStates(context),
     },
-    workbench: createWorkbench(context, bookmarks),
+    workbench: createWorkbench(context),
     alerts: createFailureAlerts(context),
   };
 }

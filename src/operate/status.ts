@@ -19,7 +19,6 @@ interface StatusContext {
   services: { states(): readonly ServiceStatus[] };
   health: { states(): readonly ChannelState[] };
   parking: { states(): Parameters<typeof breakerView>[0][] };
-  hookShapes: { warnings(): readonly Issue[] };
   progress: Progress;
 }
 
@@ -27,7 +26,7 @@ export type RuntimeStatus = ReturnType<typeof describeStatus>;
 
 /** Describes a gateway as it is now. */
 export function describeStatus(context: StatusContext) {
-  const { reloader, services, health, parking, hookShapes, progress } = context;
+  const { reloader, services, health, parking, progress } = context;
   const snapshot = context.snapshot();
   return {
     version: VERSION,
@@ -38,7 +37,7 @@ export function describeStatus(context: StatusContext) {
     stateDir: reloader.loaded().stateDir,
     /** Set while the last reload failed and the snapshot before it is still in use. */
     reloadProblems: reloader.problems(),
-    warnings: [...snapshot.warnings, ...hookShapes.warnings()],
+    warnings: snapshot.warnings,
     /** The reports of the services of plugins; none without workers. */
     services: services.states(),
     /** The state of channels when they were looked at last. */

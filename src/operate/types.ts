@@ -6,10 +6,8 @@ import type { Intake } from "../intake/receive.ts";
 import type { KnowledgeParts } from "../knowledge/open.ts";
 import type { Services, ServicesOptions } from "../plugin/services.ts";
 import type { ScheduleParts } from "../turns/schedules/open.ts";
-import type { Bookmarks } from "./records/bookmarks.ts";
 import type { ConfigLog } from "./records/config-log.ts";
 import type { createDecidedBy } from "./records/decided-by.ts";
-import type { HookShapes } from "./shapes/hook-shapes.ts";
 import type { Progress, RuntimeStatus } from "./status.ts";
 import type { FailureStates } from "./watch/failure-states.ts";
 
@@ -33,7 +31,5 @@ export interface OperateContext
 export interface AdminDeps extends OperateContext {
   decidedBy: ReturnType<typeof createDecidedBy>;
   status(): RuntimeStatus;
-  hookShapes: HookShapes;
-  bookmarks: Bookmarks;
   failures: FailureStates;
 }

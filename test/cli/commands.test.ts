@@ -129,7 +129,7 @@ describe("wrong usage ends with 2 and says what to write", () => {
     [["start", "--json"], "unknown option '--json'"],
     [["init", "--config", "rouse.json5"], "unknown option '--config'"],
     [["approvals", "decide", "7f3", "aprove"], "approve, deny, repeat, done, give-up"],
-    [["failures", "set", "fgr_1", "--resolve", "--reopen"], "use one of --snooze"],
+    [["failures", "set", "fgr_1", "--resolve", "--reopen"], "use one of --resolve"],
     [["runs", "--statu", "failed"], "--status"],
     [["hooks", "test", "shop.order"], "--payload"],
     [["hooks", "test", "--payload", "package.json"], "rouse hooks"],

@@ -1,6 +1,5 @@
 import { readFile } from "node:fs/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { openStoreIn } from "../store/home.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { createCli, type CliWorld } from "./world.ts";
 
@@ -73,35 +72,6 @@ it.each(["", "  ", "x".repeat(501)])(
   },
 );
 
-it("rouse events: a bookmark is set, listed, explained and removed", async () => {
-  const order = await send({ type: "order", id: 7, customer: { email: "ann@shop.example" } });
-  await send({ type: "refund" });
-  expect(await cli.rouse(["events", "set", order, "--bookmark", "the large one"])).toMatchObject({
-    code: 0,
-    out: expect.stringContaining("bookmarked"),
-  });
-  expect(await ids("--bookmarked")).toEqual([order]);
-  expect((await cli.rouse(`explain ${order} --request`)).out).toMatch(
-    /bookmarked +\S.*: the large one/,
-  );
-  const explained = await world.admin(`/admin/v1/events/${order}/explain`);
-  expect(explained.body.explanation.bookmark).toEqual({
-    at: expect.any(String),
-    note: "the large one",
-  });
-  expect((await cli.rouse(`events set ${order} --unbookmark`)).out).toContain("bookmark removed");
-  expect(await ids("--bookmarked")).toEqual([]);
-  await cli.fails(`events set ${order} --unbookmark`, 1, "the event has no bookmark");
-  const missing = await world.admin("/admin/v1/events/evt_nothing/bookmark", {
-    method: "PUT",
-    body: "{}",
-  });
-  expect([missing.status, missing.body.error.message]).toEqual([
-    404,
-    'there is no event "evt_nothing"; `rouse events` lists them',
-  ]);
-});
-
 it("fixtures: an event is frozen over HTTP as `rouse test add` does", async () => {
   const order = await send({ type: "order", id: 7, customer: { email: "ann@shop.example" } });
   const freeze = (body: object) =>
@@ -138,35 +108,4 @@ it("fixtures: an event is frozen over HTTP as `rouse test add` does", async () =
     written: null,
     changedBy: ["payload.type"],
   });
-});
-
-it("rouse events replay: a bookmarked event is replayed after retention has deleted its record and body", async () => {
-  const order = await send({ type: "order", id: 7, customer: { email: "ann@shop.example" } });
-  await cli.rouse(`events set ${order} --bookmark`);
-  await world.until(
-    async () =>
-      (await world.admin(`/admin/v1/events/${order}`)).body.event.actions[0].status === "succeeded",
-  );
-  await world.stop();
-  const { store } = await openStoreIn(cli.dir);
-  const keep = {
-    bodies: 0,
-    events: 0,
-    runs: 0,
-    hookSessions: 0,
-    apiSessions: 0,
-    deliveries: 0,
-    sessionTurns: 100,
-  };
-  await store.sweep(Date.now() + 1000, keep);
-  await store.close();
-  const mappings = [{ id: "shop.now", match: { path: "shop" }, messageTemplate: "Order {{id}}" }];
-  world = await createWorld({ dir: cli.dir, config: { hooks: { mappings } } });
-  expect(await ids()).toEqual([]);
-  expect((await cli.rouse(`explain ${order}`)).out).toContain("Order ⟦7⟧ of ⟦ann@shop.example⟧");
-  const { body } = await world.admin(`/admin/v1/events/${order}/replay`, {
-    method: "POST",
-    body: "{}",
-  });
-  expect(body.result).toMatchObject({ outcome: "accepted", mapping: "shop.now" });
 });

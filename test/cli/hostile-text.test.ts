@@ -118,7 +118,7 @@ afterAll(async () => {
 const COMMANDS: [command: string, quotes: boolean][] = [
   ["explain EVENT --request", true],
   ["explain EVENT --request --json", true],
-  ["explain THROWN --now", true],
+  ["explain THROWN", true],
   ["explain ERROR", true],
   ["explain evil<ESC>", false],
   ["events", false],

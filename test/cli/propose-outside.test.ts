@@ -13,7 +13,6 @@ const answer = (more: object = {}) => ({
   conditions: [{ in: "payload", field: "type", operator: "$eq", values: ["ticket"] }],
   sessionField: "id",
   fields: ["id", "subject"],
-  renamed: [],
   ...more,
 });
 

@@ -14,7 +14,6 @@ export const ANSWER = {
   conditions: [{ in: "payload", field: "type", operator: "$eq", values: ["ticket.opened"] }],
   sessionField: "ticket.id",
   fields: ["ticket.subject", "ticket.priority"],
-  renamed: [],
 };
 
 export const TICKET = {

@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { ProposalPlan } from "../../src/operate/proposals/prepare.ts";
 import type { Proposal, ProposalLine } from "../../src/operate/proposals/proposals.ts";
-import { TOKEN } from "./world.ts";
 import { ANSWER, createProposeWorld, TICKET, type ProposeWorld } from "./propose-world.ts";
 
 let world: ProposeWorld;
@@ -249,124 +248,6 @@ describe("rouse propose with a model", () => {
     const made = await proposal("tickets --event", ...(await world.post("desk", ticket(7))));
     expect(made).toMatchObject({ problems: [], notes: [], model: { rounds: 2 } });
     expect(standIn(world.model.asked[0]?.text ?? "")).toMatch(/^X\w\w$/);
-  });
-});
-
-describe("rouse propose --fix", () => {
-  const LIVE = {
-    id: "desk.ticket",
-    match: { path: "desk", payload: { type: "ticket.created" } },
-    channel: "slack",
-    to: "C0LIVE",
-    messageTemplate: "Opened: {{ticket.subject}}",
-  };
-
-  it("mends what the model may, and leaves recipient, channel and all else as they are", async () => {
-    const live = { ...LIVE, auth: { token: TOKEN } };
-    await open(live);
-    world.answers.splice(0, 1, {
-      ...ANSWER,
-      sessionField: null,
-      channel: "evil",
-      to: "C0EVIL",
-    });
-    const events = await world.post("desk", ticket(7));
-    const made = await proposal("--fix desk.ticket --event", ...events);
-    expect(made).toMatchObject({ name: "desk.ticket", problems: [], fixtures: [] });
-    expect(JSON.parse(made.edit?.after ?? "")).toEqual({
-      ...live,
-      match: { path: "desk", payload: { type: "ticket.opened" } },
-    });
-    // The model sees what it may write, and not who may call.
-    expect([
-      world.model.asked[0]?.text.includes("ticket.created"),
-      world.model.asked[0]?.text.includes(TOKEN),
-    ]).toEqual([true, false]);
-    const fix = `--fix desk.ticket --event ${events.join(" ")}`;
-    // The change is shown with what it does, and asked for.
-    const asked = await world.propose(fix);
-    expect([asked.code, asked.err]).toEqual([2, expect.stringContaining("add --yes")]);
-    expect(asked.out).toMatch(/^1 event of .* 1 changes\. 1 would run that did not\.$/m);
-    expect(await world.propose(`${fix} --yes`)).toMatchObject({
-      code: 0,
-      out: expect.stringMatching(/Changed desk\.ticket: .*rouse\.json5, in use/),
-    });
-    await world.post("desk", ticket(8));
-    await vi.waitFor(() => expect(world.slack.posts).toMatchObject([{ channel: "C0LIVE" }]), {
-      timeout: 15_000,
-    });
-  });
-
-  it("gives fields in templates the names that the events have, and nothing else of its texts", async () => {
-    await open({ ...LIVE, messageTemplate: ["Opened: {{ticket.subjct}}", "{{ now }} by hand"] });
-    const [from, to] = ["ticket.subjct", "ticket.subject"];
-    world.answers.splice(0, 1, {
-      ...ANSWER,
-      sessionField: null,
-      renamed: [{ from, to }],
-    });
-    const events = await world.post("desk", ticket(7));
-    const made = await proposal("--fix desk.ticket --event", ...events);
-    expect(made).toMatchObject({ problems: [], events: [{ isTaken: true, missing: [] }] });
-    expect(JSON.parse(made.edit?.after ?? "")).toEqual({
-      ...LIVE,
-      match: { path: "desk", payload: { type: "ticket.opened" } },
-      messageTemplate: ["Opened: {{ticket.subject}}", "{{ now }} by hand"],
-    });
-  });
-
-  it("keeps values that the mapping compares with", async () => {
-    await open({
-      ...LIVE,
-      match: {
-        path: "desk",
-        payload: { type: "ticket.created", "customer.email": TICKET.customer.email },
-      },
-    });
-    const events = await world.post("desk", ticket(7));
-    world.answers.splice(0, 1, {
-      ...ANSWER,
-      sessionField: null,
-      conditions: [
-        ...ANSWER.conditions,
-        {
-          in: "payload",
-          field: "customer.email",
-          operator: "$eq",
-          values: [TICKET.customer.email],
-        },
-      ],
-    });
-    const made = await proposal("--fix desk.ticket --event", ...events);
-    expect(made).toMatchObject({ problems: [], events: [{ isTaken: true }], fixtures: [] });
-  });
-
-  it("keeps the comments of the mapping", async () => {
-    await open();
-    const text =
-      "{ id: 'desk', mappings: [\n  {\n    id: 'desk.ticket', // ours\n    match: { path: 'desk', payload: { type: 'ticket.created' } },\n    // kept\n    messageTemplate: 'x',\n  },\n] }";
-    await mkdir(join(world.cli.dir, "mappings"), { recursive: true });
-    await world.cli.write("mappings/desk.json5", text);
-    expect(await world.gateway.reload()).toMatchObject({ ok: true });
-    world.answers.splice(0, 1, { ...ANSWER, sessionField: null });
-    const events = await world.post("desk", ticket(7));
-    const made = await proposal("--fix desk.ticket --event", ...events);
-    expect(made.edit?.after).toMatch(/\/\/ ours\n[^]*'?ticket\.opened[^]*\/\/ kept\n/);
-  });
-
-  it.each([
-    ["--fix gone", 1, 'there is no mapping "gone"'],
-    ["--fix desk.ticket --deliver slack:C1", 2, "keeps its agent, channel and recipient"],
-    ["--fix desk.ticket --no-model", 2, "a mapping is mended by a model"],
-    ["--fix shop.order", 2, 'the events came to desk, and "shop.order" is a mapping of shop'],
-  ])("refuses %s", async (args, code, message) => {
-    await open(LIVE, { id: "shop.order", match: { path: "shop" }, messageTemplate: "x" });
-    const events = await world.post("desk", ticket(7));
-    expect(await world.propose(`${args} --event`, ...events)).toMatchObject({
-      code,
-      err: expect.stringContaining(message),
-    });
-    expect(world.model.asked).toHaveLength(0);
   });
 });
 

@@ -39,7 +39,7 @@ export interface CliWorld {
   /** The output of a command with `--json`. */
   json<T>(command: string | readonly string[], options?: RunOptions): Promise<T>;
   /** The explanation of an event. */
-  explain(id: string, ...options: string[]): Promise<Explanation>;
+  explain(id: string): Promise<Explanation>;
   write(name: string, content: unknown): Promise<string>;
   close(): Promise<void>;
 }
@@ -96,8 +96,8 @@ export async function createCli(given?: string): Promise<CliWorld> {
       if (out === "") throw new Error(err);
       return JSON.parse(out) as T;
     },
-    explain: async (id, ...options) =>
-      (await cli.json<{ explanation: Explanation }>(["explain", id, ...options])).explanation,
+    explain: async (id) =>
+      (await cli.json<{ explanation: Explanation }>(["explain", id])).explanation,
     async write(name, content) {
       const file = join(dir, name);
       await writeFile(file, typeof content === "string" ? content : JSON.stringify(content));

@@ -201,16 +201,9 @@ describe.skipIf(NO_BROWSER)("the console's events", () => {
     expect(readFileSync(file, "utf8")).toContain('"order.big"');
   });
 
-  it("bookmarks an event, lists bookmarks, and opens the editor beside an event with e", async () => {
+  it("opens the editor beside an event with e", async () => {
     await show(`#/events/${accepted}`);
     await region("Why").waitFor();
-    await page.getByRole("button", { name: "☆ Bookmark" }).click();
-    await page.getByRole("button", { name: "★ Remove the bookmark" }).waitFor();
-    await page.getByLabel("Bookmarked", { exact: true }).check();
-    await expect.poll(() => rows().count()).toBe(1);
-    await page.getByRole("button", { name: "★ Remove the bookmark" }).click();
-    await page.getByRole("button", { name: "☆ Bookmark" }).waitFor();
-    await expect.poll(() => rows().count()).toBe(0);
     await page.keyboard.press("e");
     await expect.poll(() => page.url()).toContain(`#/mappings/order.big?event=${accepted}`);
   });

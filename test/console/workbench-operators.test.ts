@@ -5,7 +5,7 @@ import { CONFIG, openBench, useBench } from "./bench.ts";
 describe.skipIf(NO_BROWSER)("the workbench with several operators, sessions and gateways", () => {
   const { world, one } = useBench(CONFIG, {}, { hasFailures: true });
 
-  it("tells the second of two browsers that the mapping was saved, with both changes, and loses no text", async () => {
+  it("tells the second of two browsers that the mapping was saved, and loses no text", async () => {
     await world.order(40);
     const two = await openBench(world);
     try {
@@ -22,10 +22,7 @@ describe.skipIf(NO_BROWSER)("the workbench with several operators, sessions and 
       await one.page.getByText("Saved in rouse.json5").waitFor();
       await two.button("Save…").click();
       const dialog = two.page.getByRole("dialog", { name: "Save" });
-      await dialog.getByText("was changed while you were writing").waitFor();
-      expect(await dialog.innerText()).toMatch(
-        /has changed like this:[^]*\+.*\$gte: 10 [^]*was to be changed like this:[^]*\+.*sales/,
-      );
+      await dialog.getByText("is not as it was shown any more").waitFor();
       expect(await dialog.getByRole("button", { name: "Save", exact: true }).isDisabled()).toBe(
         true,
       );

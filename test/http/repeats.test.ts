@@ -77,10 +77,6 @@ const isRepeat = ({ headers }: Answer): boolean => headers.has("idempotent-repla
 const nowSeconds = (): number => Math.floor(clock.now() / 1000);
 const newestOf = async (path: string) =>
   (await world.admin(`/admin/v1/events?path=${path}&limit=1`)).body.events[0];
-const repeats = async (): Promise<{ status: string; message: string }> =>
-  (await world.admin("/admin/v1/doctor")).body.checks.find(
-    (check: { id: string }) => check.id === "repeats",
-  );
 
 describe("a signed body that comes again", () => {
   it.each([
@@ -160,19 +156,6 @@ describe("a signed body that comes again", () => {
     expect((await sendDated("dated", '{"id":"later"}', nowSeconds() - 61 * 60)).status).toBe(401);
     expect((await sendDated("dated-none", '{"id":"late"}', at)).status).toBe(401);
     expect((await sendDated("dated-none", '{"id":"late"}', nowSeconds())).status).toBe(202);
-  });
-
-  it("is reported by doctor if most requests of a path are taken for repeats", async () => {
-    expect((await repeats()).message).not.toContain('"gh2"');
-    for (let n = 0; n < 3; n++) await send("gh2", ISSUE);
-    const { status, message } = await repeats();
-    expect([status, message]).toEqual([
-      "warn",
-      expect.stringMatching(
-        /"gh2": 4 of the last 5 requests, the newest evt_\w+ \(a repeat of evt_\w+: the body is the same.*\); if they were events of their own, change hooks\.presets\[1\]\.duplicate/,
-      ),
-    ]);
-    for (const path of ["dropbox", "nightly", "none"]) expect(message).not.toContain(`"${path}"`);
   });
 });
 

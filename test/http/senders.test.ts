@@ -1,20 +1,10 @@
 import { createHmac } from "node:crypto";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, type Answer, type World } from "../e2e/world.ts";
 
 const SECRET = "a-secret-of-the-sender-0123456789";
 const gitlab = { scheme: "gitlab", secret: SECRET };
 const github = { scheme: "github", secret: SECRET };
-const slack = { scheme: "slack", secret: SECRET };
-/** A scheme of one's own whose sender disables hooks after hours of errors. */
-const hourly = {
-  scheme: {
-    algorithm: "equals",
-    signature: { header: "x-gitlab-token" },
-    sender: { name: "Acme", disablesAfter: { failingHours: 2 } },
-  },
-  secret: SECRET,
-};
 
 const hook = (id: string, auth: object, more: object = {}) => ({
   id,
@@ -52,8 +42,6 @@ const config = (fixed = false) => ({
       ...mappings(gitlab, "lab-", fixed),
       ...mappings(github, "hub-"),
       hook("lab", gitlab, { maxBodyBytes: 200 }),
-      hook("chat", slack),
-      hook("hourly", hourly),
     ],
   },
 });
@@ -83,10 +71,6 @@ const fromGithub = (path: string): Promise<Answer> => {
     "x-hub-signature-256": `sha256=${signature}`,
   });
 };
-const doctor = async (): Promise<{ status: string; message: string }> =>
-  (await world.admin("/admin/v1/doctor")).body.checks.find(
-    (check: { id: string }) => check.id === "senders",
-  );
 
 describe("a mapping that fails, for a sender that disables hooks", () => {
   const reasons = {
@@ -174,97 +158,4 @@ describe("a mapping that fails, for a sender that disables hooks", () => {
     expect((await fromGitlab("lab", "{")).status).toBe(400);
     expect((await fromGitlab("lab", `"${"x".repeat(300)}"`)).status).toBe(413);
   });
-});
-
-describe("doctor, about senders that disable hooks", () => {
-  beforeEach(async () => {
-    for (const path of ["lab", "hourly"]) await fromGitlab(path, '{"n":1}');
-  });
-
-  it("has nothing to say while answers are no errors, whatever other senders are answered", async () => {
-    expect(await doctor()).toEqual({
-      id: "senders",
-      status: "ok",
-      message: expect.stringContaining("no sender"),
-    });
-  });
-
-  it("counts the errors in a row, and none from before the last success", async () => {
-    await fromGitlab("lab", "{");
-    await fromGitlab("lab", '{"n":2}');
-    expect((await doctor()).status).toBe("ok");
-    await fromGitlab("lab", "{");
-    expect(await doctor()).toMatchObject({
-      status: "warn",
-      message: expect.stringContaining(
-        "lab: the last answer was an error; GitLab disables this hook after 4",
-      ),
-    });
-    await fromGitlab("lab", "{");
-    await fromGitlab("lab", "[");
-    const warned = await doctor();
-    expect(warned).toMatchObject({
-      status: "warn",
-      message: expect.stringContaining(
-        "lab: the last 3 answers were errors; GitLab disables this hook after 4",
-      ),
-    });
-    expect(warned.message).toContain("rouse events --path lab");
-    await fromGitlab("lab", "[");
-    expect(await doctor()).toMatchObject({
-      status: "fail",
-      message: expect.stringContaining("enable it again"),
-    });
-    // A replay is no answer to the sender.
-    const [event] = (await world.admin("/admin/v1/events?path=lab&outcome=rejected&limit=1")).body
-      .events;
-    await world.admin(`/admin/v1/events/${event.id}/replay`, { method: "POST", body: "{}" });
-    expect((await doctor()).message).toContain("the last 4 answers");
-  });
-
-  it("takes a share of errors within a time for what it is", async () => {
-    const time = Math.floor(Date.now() / 1000);
-    const chat = (body: string) =>
-      world.post("/hooks/chat", body, {
-        authorization: "",
-        "x-slack-request-timestamp": String(time),
-        "x-slack-signature": `v0=${createHmac("sha256", SECRET).update(`v0:${time}:${body}`).digest("hex")}`,
-      });
-    expect((await chat('{"event_id":"E1"}')).status).toBe(202);
-    for (let n = 0; n < 3; n++) expect((await chat("{".repeat(n + 1))).status).toBe(400);
-    expect(await doctor()).toMatchObject({
-      status: "warn",
-      message: expect.stringContaining(
-        "chat: 3 of 4 answers of the last 60 minutes were errors; Slack disables this hook above 95 %",
-      ),
-    });
-  });
-
-  it("takes hours with nothing but errors for what they are", async () => {
-    await fromGitlab("hourly", "{");
-    expect(await doctor()).toMatchObject({
-      status: "warn",
-      message: expect.stringMatching(
-        /hourly: every answer since \d{4}-\S+Z was an error; Acme disables this hook after 2 hours of errors/,
-      ),
-    });
-  });
-});
-
-it("a request that is refused although its credential is right is an answer that the sender counts", async () => {
-  const own = await createWorld({
-    workers: false,
-    config: { hooks: { rateLimit: { requests: 2, per: "1h" }, mappings: [hook("lab", gitlab)] } },
-  });
-  const post = (token: string) =>
-    own.post("/hooks/lab", { n: 1 }, { authorization: "", "x-gitlab-token": token });
-  // Strangers are no senders.
-  const statuses = [(await post("another-secret-0123456789")).status];
-  for (let n = 0; n < 4; n++) statuses.push((await post(SECRET)).status);
-  expect(statuses).toEqual([401, 202, 202, 429, 429]);
-  const { checks } = (await own.admin("/admin/v1/doctor")).body;
-  expect(checks.find((check: { id: string }) => check.id === "senders").message).toContain(
-    "lab: the last 2 answers were errors",
-  );
-  await own.stop();
 });

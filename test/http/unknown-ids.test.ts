@@ -22,7 +22,6 @@ const CASES: Case[] = [
   ["GET", "/events/evt_none/explain", EVENT],
   ["POST", "/events/evt_none/replay", EVENT, {}],
   ["POST", "/events/evt_none/discard", EVENT, { reason: "known" }],
-  ["PUT", "/events/evt_none/bookmark", EVENT, {}],
   ["POST", "/fixtures", EVENT, { event: "evt_none" }],
   ["GET", "/runs/run_none", RUN],
   ["GET", "/runs/run_none/steps", RUN],

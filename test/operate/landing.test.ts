@@ -131,21 +131,14 @@ describe("a change of one mapping", () => {
     expect((await land({ kind: "add", text: added, file: "../x.json" })).status).toBe(400);
   });
 
-  it("is a conflict if the file was edited meanwhile, with both changes", async () => {
+  it("is a conflict if the file was edited meanwhile", async () => {
     await createHandWritten();
     const { base } = await check(replace());
     const edited = BY_HAND.replace("// ours", "// theirs");
     (world as World).write(FILE, edited);
     const { status, body } = await land(replace(), { base });
     expect(status).toBe(409);
-    const { error } = body as {
-      error: { code: string; issues: { message: string; detail: string }[] };
-    };
-    expect(error.code).toBe("conflict");
-    expect(error.issues.map(({ detail }) => detail)).toEqual([
-      expect.stringContaining("+\ufeff// theirs"),
-      expect.stringContaining(`+\t\t${NEW}`),
-    ]);
+    expect(body).toMatchObject({ error: { code: "conflict" } });
     expect(read()).toBe(edited);
     // Two pages save together: the second one's file is no longer as it was shown.
     const shown = await check(replace());

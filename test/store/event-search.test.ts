@@ -1,18 +1,12 @@
-import { beforeEach, describe, expect, it } from "vitest";
-import {
-  createBookmarks,
-  MAX_BOOKMARKS,
-  type Bookmarks,
-} from "../../src/operate/records/bookmarks.ts";
+import { describe, expect, it } from "vitest";
 import {
   listEvents,
   type EventsQuery,
   type SearchBounds,
 } from "../../src/operate/records/list-events.ts";
-import type { AdminDeps } from "../../src/operate/types.ts";
 import { newId } from "../../src/core/ids.ts";
 import type { EventRecord } from "../../src/store/types.ts";
-import { DAY, event, KEEP, START, type Home } from "./suite/make.ts";
+import { event, START, type Home } from "./suite/make.ts";
 import { createStage } from "./suite/stage.ts";
 import { sqliteHome } from "./home.ts";
 import { describePostgres, postgresHome } from "./postgres.ts";
@@ -27,9 +21,7 @@ const json = (body: unknown): EventRecord["request"] => ({
 
 function createSearch(makeHome: () => Promise<Home>) {
   const stage = createStage(makeHome);
-  let bookmarks: Bookmarks;
   let at = 0;
-  beforeEach(() => void (bookmarks = createBookmarks(stage)));
   const add = async (change: Partial<EventRecord> = {}): Promise<EventRecord> => {
     const given = event({
       id: newId("evt", START + at++),
@@ -42,10 +34,10 @@ function createSearch(makeHome: () => Promise<Home>) {
     return given;
   };
   const list = (query: Partial<EventsQuery>, bounds?: SearchBounds) =>
-    listEvents({ store: stage.store, bookmarks } as AdminDeps, { limit: 50, ...query }, bounds);
+    listEvents(stage, { limit: 50, ...query }, bounds);
   const find = async (search: string): Promise<string[]> =>
     (await list({ search })).events.map(({ id }) => id);
-  return { stage, add, list, find, bookmarks: () => bookmarks };
+  return { add, list, find };
 }
 
 describe("a search among events", () => {
@@ -122,7 +114,7 @@ describe("a search among events", () => {
 
 /** Tests the parts of a search that each store does in its own way. */
 function testStore(makeHome: () => Promise<Home>): void {
-  const { stage, add, list, find, bookmarks } = createSearch(makeHome);
+  const { add, list, find } = createSearch(makeHome);
 
   it("asks an index for a whole id and an outcome, and the store for a path and a mapping", async () => {
     const oldest = await add({ path: "Alerts", mapping: "alerts.one", outcome: "failed" });
@@ -191,67 +183,6 @@ function testStore(makeHome: () => Promise<Home>): void {
       null,
     ]);
     expect(new Set([...first.events, ...rest.events].map(({ id }) => id)).size).toBe(40);
-  });
-
-  it("keeps a bookmarked event with its body beyond retention, until the bookmark is removed", async () => {
-    const kept = await add({ request: json({ "a\u0000b": "\u202e", n: 1 }), outcome: "failed" });
-    const lost = await add();
-    await bookmarks().add(kept.id, "the refund");
-    await stage.store.sweep(START + KEEP.bodies + DAY, KEEP);
-    expect((await stage.store.events.get(kept.id))?.request.body).toBeNull();
-    expect(await bookmarks().getEvent(kept.id)).toEqual(kept);
-    await stage.store.commit((tx) =>
-      tx.events.update(kept.id, { handled: { at: START, as: "discarded", reason: "no" } }),
-    );
-    expect((await bookmarks().getEvent(kept.id))?.handled).toMatchObject({ as: "discarded" });
-    stage.clock.advance(100 * KEEP.events);
-    await stage.store.sweep(START + 100 * KEEP.events, KEEP);
-    expect(await stage.store.events.get(kept.id)).toBeUndefined();
-    expect(await bookmarks().getEvent(kept.id)).toEqual(kept);
-    expect(await bookmarks().getEvent(lost.id)).toBeUndefined();
-    expect(await bookmarks().find(kept.id)).toMatchObject({ eventId: kept.id, note: "the refund" });
-    await bookmarks().remove(kept.id);
-    expect(await bookmarks().getEvent(kept.id)).toBeUndefined();
-    await expect(bookmarks().remove(kept.id)).rejects.toThrow("no bookmark");
-    await expect(bookmarks().add(kept.id, undefined)).rejects.toThrow("there is no event");
-  });
-
-  it("lists bookmarked events, with the filters of every list, and leaves no copy behind", async () => {
-    const [a, b, c] = [
-      await add({ request: json({ n: 1 }) }),
-      await add({ path: "alerts" }),
-      await add({ request: json({ n: 2 }) }),
-    ];
-    for (const one of [c, a, b]) await bookmarks().add(one.id, undefined);
-    const bookmarked = async (query: Partial<EventsQuery>) =>
-      (await list({ bookmarked: true, ...query })).events.map(({ id }) => id);
-    expect(await bookmarked({})).toEqual([c.id, b.id, a.id]);
-    expect(await bookmarked({ path: "shop" })).toEqual([c.id, a.id]);
-    expect(await bookmarked({ search: "n:1" })).toEqual([a.id]);
-    expect(await bookmarked({ failed: true })).toEqual([]);
-    const first = await list({ bookmarked: true, limit: 2 });
-    expect(first.next).toBe(b.id);
-    expect(await bookmarked({ before: b.id })).toEqual([a.id]);
-    await bookmarks().remove(c.id);
-    expect(await stage.store.values.get(`events.bookmarks.${c.id}`)).toBeNull();
-  });
-
-  it("refuses more bookmarks than there may be, and changes the note of one that is there", async () => {
-    const one = await add();
-    await stage.store.commit((tx) =>
-      tx.values.set("events.bookmarks", [
-        { eventId: one.id, at: START },
-        ...Array.from({ length: MAX_BOOKMARKS - 1 }, (_, n) => ({
-          eventId: `evt_${n}`,
-          at: START,
-        })),
-      ]),
-    );
-    await bookmarks().add(one.id, "again");
-    expect((await bookmarks().find(one.id))?.note).toBe("again");
-    await expect(bookmarks().add((await add()).id, undefined)).rejects.toThrow(
-      `${MAX_BOOKMARKS} bookmarks`,
-    );
   });
 }
 

@@ -16,7 +16,7 @@ const TONES: Record<Exclude<Tone, "quiet">, readonly string[]> = {
   info: "queued running collecting processing pending testing sending started extracting indexing".split(
     " ",
   ),
-  warn: "unmatched parked warn unknown no_route timed_out cancelled waiting denied open snoozed missing".split(
+  warn: "unmatched parked warn unknown no_route timed_out cancelled waiting denied open missing".split(
     " ",
   ),
   bad: ["failed", "rejected", "fail", "failing", "expired", "lost", "error"],

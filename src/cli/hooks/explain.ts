@@ -1,11 +1,10 @@
 import type { DecidingConfigView, Explanation } from "../../operate/records/explain.ts";
-import type { EventEvaluation } from "../../operate/records/test-hook.ts";
-import type { BookmarkView, EventDetail } from "../../operate/records/views.ts";
+import type { EventDetail } from "../../operate/records/views.ts";
 import { asking, printRecord } from "../command.ts";
 import { read, withId } from "../gateway/connect.ts";
 import { resolveId } from "../ids.ts";
 import type { CliIo } from "../io.ts";
-import { printBlock, printDebug, printFields, printLines } from "../print.ts";
+import { printBlock, printDebug, printLines } from "../print.ts";
 import { printTestedHook } from "./print-tested-hook.ts";
 import { printRun } from "../nouns/print-run.ts";
 import { bytes, localTime } from "../text.ts";
@@ -17,7 +16,6 @@ function renderConfig({
   firstUsedAt,
   lastUsedAt,
   today,
-  todaySince,
 }: DecidingConfigView): string {
   if (isToday)
     return firstUsedAt === null ? name : `${name}, in use since ${localTime(firstUsedAt)}`;
@@ -25,17 +23,13 @@ function renderConfig({
     firstUsedAt === null || lastUsedAt === null
       ? ""
       : `, in use from ${localTime(firstUsedAt)} to at least ${localTime(lastUsedAt)}`;
-  const current = today === null ? "a config without a number" : `config ${today}`;
-  return `${name}${used}; ${todaySince === null ? `today's is ${current}` : `${current} has been in use since ${localTime(todaySince)}`}`;
+  return `${name}${used}; today's is ${today === null ? "a config without a number" : `config ${today}`}`;
 }
 
 const renderHandled = (handled: NonNullable<EventDetail["handled"]>): string =>
   `${handled.as} ${localTime(handled.at)}: ${handled.as === "discarded" ? handled.reason : handled.eventId}`;
 
-const renderBookmark = ({ at, note }: BookmarkView): string =>
-  `${localTime(at)}${note === null ? "" : `: ${note}`}`;
-
-function printHead({ event, note, evaluation, config, bookmark }: Explanation, io: CliIo): void {
+function printHead({ event, note, evaluation, config }: Explanation, io: CliIo): void {
   const { replayOf, edited, handled, warnings } = event;
   printRecord(io, event, [
     ["event", ({ id }) => id],
@@ -52,7 +46,6 @@ function printHead({ event, note, evaluation, config, bookmark }: Explanation, i
     ["duplicate of", ({ duplicateOf }) => duplicateOf],
     ["replay of", () => replayOf && `${replayOf}${edited ? ", with an edited body" : ""}`],
     ["handled", () => handled && renderHandled(handled)],
-    ["bookmarked", () => bookmark && renderBookmark(bookmark)],
     ["content type", ({ request }) => request.contentType],
     ["body", ({ bodyBytes }) => (bodyBytes === null ? "no longer kept" : bytes(bodyBytes))],
     ["decided by", () => config && renderConfig(config)],
@@ -80,20 +73,6 @@ function printExplanation(explanation: Explanation, io: CliIo): void {
     io.out("\n");
     printRun(run, io, { isExplained: true });
   }
-  if (explanation.now) printNow(explanation.now, explanation, io);
-}
-
-/** Prints what today's config makes of the event, below a line that says so. */
-function printNow({ evaluation, note }: EventEvaluation, { config }: Explanation, io: CliIo): void {
-  const name = typeof config?.today === "number" ? `config ${config.today}` : "the config";
-  io.out(`\n── today, by ${name}: nothing of this was done ──\n`);
-  printFields(io, {
-    [evaluation ? "differs" : "mappings"]:
-      note ?? (evaluation ? "no: the same outcome and mapping" : null),
-  });
-  if (!evaluation) return;
-  io.out("\n");
-  printTestedHook(evaluation, io);
 }
 
 /** Prints the request as it was recorded. */
@@ -111,18 +90,14 @@ export const explainCommand = asking({
     "why a hook did what it did, by the config that decided: each mapping with its conditions, what was rendered, the runs",
   examples: [
     "rouse explain latest",
-    "rouse explain evt_… --now --request",
+    "rouse explain evt_… --request",
     "rouse explain evt_… --json | jq '.explanation.evaluation.traces[].verdict'",
   ],
   options: {
-    "--now": "add what the mappings of today make of it",
     "--request": "add its headers and its body",
   },
-  async ask(to, { now }, name) {
-    const query = now ? { now: "1" as const } : {};
-    const id = withId(await resolveId(to, "events", name));
-    return read(to.api.events[":id"].explain.$get({ ...id, query }));
-  },
+  ask: async (to, _, name) =>
+    read(to.api.events[":id"].explain.$get(withId(await resolveId(to, "events", name)))),
   print({ explanation }, io, { request }) {
     printExplanation(explanation, io);
     if (request) printRequest(explanation.event, io);

@@ -10,7 +10,6 @@ import { LANDING_OPTIONS } from "../options.ts";
 import { printBlock, printJson, printTable } from "../print.ts";
 
 const VERDICTS: Record<ImportNote["verdict"], string> = {
-  equal: "equal",
   differs: "DIFFERS",
   missing: "NO COUNTERPART",
 };
@@ -18,7 +17,7 @@ const VERDICTS: Record<ImportNote["verdict"], string> = {
 export const importCommand = doing({
   usage: "import <program> <file>",
   about:
-    "turn the section `hooks` of a config of another program (openclaw) into a mapping file in shadow, and list what is equal, what differs and what is missing; with --json nothing is written",
+    "turn the section `hooks` of a config of another program (openclaw) into a mapping file in shadow, and list what differs and what is missing; with --json nothing is written",
   examples: ["rouse import openclaw ~/.openclaw/openclaw.json"],
   options: {
     "--name <name>": {
@@ -33,12 +32,13 @@ export const importCommand = doing({
     if (!PRESET_NAME.test(options.name))
       throw usage(`"${options.name}": use lower-case letters, digits and "-"`);
     const source = resolve(io.cwd, file);
-    const { mappings, settings, notes } = importOpenClaw(readOpenClawConfig(source));
-    if (notes.length === 0)
+    const imported = importOpenClaw(readOpenClawConfig(source));
+    if (!imported)
       throw new RouseError({
         code: "config_invalid",
         message: `${source} has no section \`hooks\` to import`,
       });
+    const { mappings, settings, notes } = imported;
     // A patch has standard output for itself.
     const shown = options.patch ? { ...io, out: io.err } : io;
     if (!options.json) {

@@ -20,22 +20,12 @@ function renderPeriod(ms: number): string {
   return plural(value, days >= 1 ? "day" : hours >= 1 ? "hour" : "minute");
 }
 
-function renderRate({ perDay }: WhatIfReport): string {
-  if (!perDay || perDay.runs === 0) return "";
-  const tokens = perDay.tokens === null ? "" : `, about ${count(perDay.tokens)} tokens a day`;
-  const runs =
-    perDay.runs < 0.05
-      ? "less than 0.1"
-      : perDay.runs.toLocaleString("en-US", { maximumFractionDigits: 1 });
-  return ` (+${runs} ${perDay.runs === 1 ? "run" : "runs"} a day${tokens})`;
-}
-
-/** `10,000 events of 7 days: 14 change. 9 would run that did not (+1.3 runs a day), 5 would not run.` */
+/** `10,000 events of 7 days: 14 change. 9 would run that did not, 5 would not run.` */
 function renderSum(report: WhatIfReport): string {
   const { events, periodMs, changed, wouldRun, wouldNotRun } = report;
   const period = events === 0 ? "" : ` of ${renderPeriod(periodMs)}`;
   const parts = [
-    ...(wouldRun > 0 ? [`${count(wouldRun)} would run that did not${renderRate(report)}`] : []),
+    ...(wouldRun > 0 ? [`${count(wouldRun)} would run that did not`] : []),
     ...(wouldNotRun > 0 ? [`${count(wouldNotRun)} would not run`] : []),
   ];
   const sum = `${plural(events, "event")}${period}: ${changed === 0 ? "none changes" : plural(changed, "changes", "change")}.`;

@@ -8,9 +8,7 @@ import { connected, readLines, type GatewayConnection } from "../gateway/connect
 import { usage } from "../failure.ts";
 import { resolveId } from "../ids.ts";
 import type { CliIo } from "../io.ts";
-import { LANDING_OPTIONS } from "../options.ts";
 import { printBlock, printJson } from "../print.ts";
-import { makeChange } from "./landing.ts";
 import { printReport } from "./print-what-if.ts";
 import { cell } from "../text.ts";
 import { plural } from "../../core/text.ts";
@@ -18,13 +16,10 @@ import { plural } from "../../core/text.ts";
 const PROPOSE_OPTIONS = {
   "--event <id...>": "the events, of one hook",
   "--say <text>": "what the mapping is for",
-  "--fix [mapping]":
-    "mend this mapping, or the one that is nearest to taking the first event: shows the change, and asks",
   "--model <model>": "the model that proposes (default: that of the default agent)",
   "--no-model": "ask no model: draft from the fields that the events have",
   "--agent <id>": "the agent that takes the turns of the mapping",
   "--deliver <route>": "where replies go: <channel>:<recipient>, <channel> or none",
-  ...LANDING_OPTIONS,
 } as const;
 
 const number = (value: number): string => value.toLocaleString("en");
@@ -40,16 +35,10 @@ function readDeliver(text: string | undefined): ProposalRequest["deliver"] {
 
 /** Prints what will be done, and what it may cost, before a model is asked. */
 function printPlan(
-  { name, path, events, model, mends, masked, leftOut, notes }: ProposalPlan,
+  { name, path, events, model, masked, leftOut, notes }: ProposalPlan,
   io: CliIo,
 ): void {
-  io.out(`${mends ? "a change of " : ""}${name}, from ${plural(events, "event")} of ${path}\n`);
-  if (mends)
-    io.out(
-      `mends ${mends.mapping}, which ${mends.reasons.length === 0 ? "takes them" : "does not take them:"}\n`,
-    );
-  for (const { condition, reason } of mends?.reasons ?? [])
-    io.out(`  ${cell(`${condition}: ${reason}`)}\n`);
+  io.out(`${name}, from ${plural(events, "event")} of ${path}\n`);
   for (const { eventId, reason } of leftOut) io.out(`left out: ${eventId}, ${cell(reason)}\n`);
   for (const note of notes) io.out(`note: ${cell(note)}\n`);
   if (masked.length > 0) io.out(`masked: ${cell(masked.join(", "))}\n`);
@@ -86,13 +75,6 @@ function printEvents({ events, mapping }: Proposal, io: CliIo): void {
   }
 }
 
-/** Prints what is still wrong with a proposal, and what it would do. */
-function printFound(proposal: Proposal, io: CliIo): void {
-  printEvents(proposal, io);
-  for (const problem of proposal.problems) io.out(`problem: ${cell(problem)}\n`);
-  for (const note of proposal.notes) io.out(`note: ${cell(note)}\n`);
-}
-
 function printWritten(proposal: Proposal, io: CliIo): void {
   const { file, text, mapping, fixtures, whatIf, unwritten } = proposal;
   const shown = (one: string): string => relative(io.cwd, one);
@@ -106,7 +88,9 @@ function printWritten(proposal: Proposal, io: CliIo): void {
       `Wrote ${shown(fixture.file)}: ${fixture.outcome}${fixture.mapping === null ? "" : ` by ${fixture.mapping}`}\n`,
     );
   printBlock(io, "mapping", text);
-  printFound(proposal, io);
+  printEvents(proposal, io);
+  for (const problem of proposal.problems) io.out(`problem: ${cell(problem)}\n`);
+  for (const note of proposal.notes) io.out(`note: ${cell(note)}\n`);
   if (whatIf) {
     io.out("\nonce it is live:\n");
     printReport(whatIf, undefined, io);
@@ -115,7 +99,11 @@ function printWritten(proposal: Proposal, io: CliIo): void {
 }
 
 /** Makes a proposal, and prints how it goes. */
-async function make(to: GatewayConnection, wanted: ProposalRequest, io: CliIo): Promise<Proposal> {
+async function make(
+  to: GatewayConnection,
+  wanted: Omit<ProposalRequest, "write">,
+  io: CliIo,
+): Promise<Proposal> {
   const json = { ...wanted, events: [...wanted.events] };
   for await (const line of readLines<ProposalLine>(to.api.proposals.$post({ json }))) {
     printLine(line, io);
@@ -130,19 +118,17 @@ async function make(to: GatewayConnection, wanted: ProposalRequest, io: CliIo): 
 }
 
 export const proposeCommand = doing({
-  usage: "propose [name]",
+  usage: "propose <name>",
   about:
-    "write a mapping with its fixtures from up to 20 recorded events of a hook, in shadow until `rouse hooks enable`; or mend a mapping that did not match. A model sees the fields, at most 5 bodies with masked values and your words, and cannot choose who may call, where replies go, agent, model or code",
+    "write a mapping with its fixtures from up to 20 recorded events of a hook, in shadow until `rouse hooks enable`. A model sees the fields, at most 5 bodies with masked values and your words, and cannot choose who may call, where replies go, agent, model or code",
   examples: [
     'rouse propose tickets --event evt_… evt_… --say "page me when a P1 ticket opens" --agent ops',
     "rouse propose tickets --event latest --no-model",
-    "rouse propose --fix shop.order --event evt_…",
-    "rouse propose --fix --event latest --yes",
   ],
   options: PROPOSE_OPTIONS,
   json: true,
   async run(io, options, name) {
-    const { event: named = [], fix, say, agent, json } = options;
+    const { event: named = [], say, agent, json } = options;
     const model = options.model === true ? undefined : options.model;
     if (named.length === 0)
       throw usage("name the events: --event evt_… (`rouse events --outcome unmatched` shows some)");
@@ -152,14 +138,9 @@ export const proposeCommand = doing({
     const proposal = await connected(options, io, async (to) => {
       const events: string[] = [];
       for (const id of named) events.push(await resolveId(to, "events", id));
-      return make(to, { name, fix, events, say, model, agent, deliver }, shown);
+      return make(to, { name, events, say, model, agent, deliver }, shown);
     });
-    if (json) return printJson(io, { proposal });
-    const { edit } = proposal;
-    if (!edit) return printWritten(proposal, io);
-    printFound(proposal, io);
-    const { mapping, before, after } = edit;
-    const change = { kind: "replace" as const, mapping, text: after, from: before };
-    await makeChange(change, `Changed ${mapping}`, options, io);
+    if (json) printJson(io, { proposal });
+    else printWritten(proposal, io);
   },
 });

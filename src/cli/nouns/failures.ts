@@ -25,15 +25,6 @@ async function findId({ api }: GatewayConnection, prefix: string): Promise<strin
   return found[0]?.id ?? prefix;
 }
 
-function renderResolved(
-  { resolved }: FailureGroup,
-  time: (iso: string | null) => string,
-): string | null {
-  if (!resolved) return null;
-  const { at, version } = resolved;
-  return `${time(at)}${version === null ? "" : ` in config version ${version}`}`;
-}
-
 function printGroup(io: CliIo, group: FailureGroup): void {
   printRecord(io, group, [
     ["failure", ({ id }) => id],
@@ -48,8 +39,7 @@ function printGroup(io: CliIo, group: FailureGroup): void {
     "code",
     "provider",
     "channel",
-    "snoozedUntil",
-    ["resolved", renderResolved],
+    "resolvedAt",
     ["example", ({ example, kind }) => `${example}  (${SHOWS[kind]} ${example})`],
   ]);
   if (group.message !== null) printBlock(io, "message", group.message);
@@ -63,7 +53,7 @@ const list = listing({
   examples: ["rouse failures --status open"],
   options: {
     "--since <time>": 'of newer failures: an age such as "24h", or a date (default 7d)',
-    "--status <status>": { about: "of one state", choices: ["open", "snoozed", "resolved"] },
+    "--status <status>": { about: "of one state", choices: ["open", "resolved"] },
     "--kind <kind>": { about: "of one kind", choices: ["event", "run", "delivery"] },
     "--path <path>": "of one hook path",
     "--mapping <id>": "of one mapping",
@@ -101,16 +91,14 @@ const show = asking({
 
 const set = asking({
   usage: "set <failure>",
-  about: "snooze, resolve or reopen a group",
-  examples: ["rouse failures set fgr_1f4… --snooze 4h", "rouse failures set fgr_1f4… --resolve"],
+  about: "resolve or reopen a group",
+  examples: ["rouse failures set fgr_1f4… --resolve"],
   options: {
-    "--snooze <time>": "leave it out of the open ones until then",
     "--resolve": "say that the cause is gone; it opens again if the cause comes back",
-    "--reopen": "take back that it is snoozed or resolved",
+    "--reopen": "take back that it is resolved",
   },
   async ask(to, given, prefix) {
-    const action = readOne(given, ["snooze", "resolve", "reopen"]);
-    const json = { action, until: given.snooze };
+    const json = { action: readOne(given, ["resolve", "reopen"]) };
     return read(to.api.failures[":id"].$post({ ...withId(await findId(to, prefix)), json }));
   },
   print: ({ failure }, io) =>

@@ -5,9 +5,10 @@ import type { EventView } from "../../operate/records/views.ts";
 import type { ActivityView } from "../../operate/watch/activity.ts";
 import { asking, LIMIT_OPTION, listing, paging, printRows, type Noun } from "../command.ts";
 import { read, withId } from "../gateway/connect.ts";
+import { usage } from "../failure.ts";
 import { resolveId } from "../ids.ts";
 import type { CliIo } from "../io.ts";
-import { OUTCOME_OPTION, readOne } from "../options.ts";
+import { OUTCOME_OPTION } from "../options.ts";
 import { printFields } from "../print.ts";
 import { replay } from "./replay.ts";
 import { follow } from "./follow.ts";
@@ -147,18 +148,16 @@ const eventsList = paging({
     "--path <path>": "the hook's path, such as shop",
     "--mapping <id>": "the mapping that took it",
     "--failed": "those with a run that failed",
-    "--bookmarked": "those with a bookmark",
     "--search <text>":
       "words of the id, path, mapping, reason or a body that is kept, and field:value: path, mapping and outcome of the event, any other name of the body",
   },
-  ask({ api }, page, { failed, bookmarked, outcome, path, mapping, search }) {
+  ask({ api }, page, { failed, outcome, path, mapping, search }) {
     const query = {
       outcome,
       path,
       mapping,
       search,
       failed: failed ? ("1" as const) : undefined,
-      bookmarked: bookmarked ? ("1" as const) : undefined,
       ...page,
     };
     return read(api.events.$get({ query }));
@@ -182,37 +181,15 @@ const eventsRefused = listing({
 
 const eventsSet = asking({
   usage: "set <event>",
-  about: "keep an event with a bookmark, or discard one that failed and is not needed",
-  examples: [
-    'rouse events set evt_… --bookmark "the refund that failed"',
-    "rouse events set evt_… --unbookmark",
-    'rouse events set evt_… --discard "the order was placed again"',
-  ],
-  options: {
-    "--bookmark [note]":
-      "keep it with its body beyond hooks.retention and store.retention, and note what for",
-    "--unbookmark": "remove the bookmark: it is kept as long as others",
-    "--discard <reason>": "leave it out of doctor and of bulk replays, and note why",
-  },
-  async ask(to, given, name) {
-    const { bookmark, unbookmark, discard } = given;
-    readOne(given, ["bookmark", "unbookmark", "discard"]);
+  about: "discard an event that failed and is not needed",
+  examples: ['rouse events set evt_… --discard "the order was placed again"'],
+  options: { "--discard <reason>": "leave it out of doctor and of bulk replays, and note why" },
+  async ask(to, { discard: reason }, name) {
+    if (reason === undefined) throw usage("say what to set: --discard <reason>");
     const id = await resolveId(to, "events", name);
-    const one = to.api.events[":id"];
-    if (discard !== undefined)
-      return read(one.discard.$post({ ...withId(id), json: { reason: discard } }));
-    if (unbookmark) {
-      await read(one.bookmark.$delete(withId(id)));
-      return { event: id };
-    }
-    const note = typeof bookmark === "string" ? bookmark : undefined;
-    return { event: id, ...(await read(one.bookmark.$put({ ...withId(id), json: { note } }))) };
+    return read(to.api.events[":id"].discard.$post({ ...withId(id), json: { reason } }));
   },
-  print({ event }, io, { unbookmark }) {
-    if (typeof event !== "string") return io.out(`${event.id}  discarded\n`);
-    const kept = "bookmarked: it is kept until the bookmark is removed";
-    io.out(`${event}  ${unbookmark ? "bookmark removed" : kept}\n`);
-  },
+  print: ({ event }, io) => io.out(`${event.id}  discarded\n`),
 });
 
 export const eventsCommand: Noun = {

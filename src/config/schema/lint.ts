@@ -3,9 +3,8 @@ import { didYouMean } from "../suggest.ts";
 
 /** The rules that look for what a mapping probably does not mean, with what each warns about. */
 export const LINT_RULES = {
-  "unknown-field": "a condition or a template reads a field that no recorded body of the hook has",
   "never-reached": "an earlier mapping takes every hook that this one wants",
-  "wrong-type": "a condition compares with a value of a type that the field never has",
+  "wrong-type": "a condition compares a text with a number by `$gt`, `$gte`, `$lt` or `$lte`",
   "unsigned-header":
     "a header decides or is rendered that the signature of the path does not cover",
   "unsafe-content":

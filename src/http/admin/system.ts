@@ -10,7 +10,7 @@ import type { AdminDeps } from "../../operate/types.ts";
 import { duration, idText } from "../../config/schema/common.ts";
 import { CLEANING, SCOPES } from "../../config/schema/gateway.ts";
 import { OUTCOMES } from "../../vocabulary/outcomes.ts";
-import { showShape } from "../../operate/shapes/kept-shapes.ts";
+import { showShape } from "../../operate/shapes/shape.ts";
 import { answerLines, jsonBody, ok, query, since } from "./query.ts";
 
 const hookPath = z.strictObject({ path: z.string().min(1) });

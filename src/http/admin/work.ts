@@ -15,23 +15,11 @@ import * as records from "../../operate/records/records.ts";
 import * as sessions from "../../operate/records/sessions.ts";
 import { describeGateways, listFindings } from "../../operate/watch/system.ts";
 import type { AdminDeps } from "../../operate/types.ts";
-import { parseDuration } from "../../config/schema/common.ts";
 import type { Clock } from "../../core/clock.ts";
 import { refuse } from "../../operate/records/operation.ts";
 import { DELIVERY_STATES, OUTCOMES } from "../../vocabulary/outcomes.ts";
 import { runStatus } from "../openapi/schemas.ts";
-import {
-  answerLines,
-  endAt,
-  flag,
-  jsonBody,
-  limit,
-  ok,
-  page,
-  parseSince,
-  query,
-  since,
-} from "./query.ts";
+import { answerLines, endAt, flag, jsonBody, limit, ok, page, query, since } from "./query.ts";
 
 const text = z.string().optional();
 const origin = z.enum(["main", "hook", "api", "channel", "schedule"]).optional();
@@ -41,7 +29,6 @@ const dryRun = z.boolean().default(false);
 const REASON = "say why, in 1 to 500 characters";
 const reason = z.string(REASON).trim().min(1, REASON).max(500, REASON);
 const SEARCH = "write words or field:value, in 1 to 500 characters";
-const note = z.string().trim().max(500, "write at most 500 characters").optional();
 const replay = z.strictObject({
   dryRun,
   action: z.int().positive().optional(),
@@ -89,7 +76,6 @@ export function eventRoutes(deps: AdminDeps) {
     path: text,
     mapping: text,
     failed: flag.optional(),
-    bookmarked: flag.optional(),
     until: since(clock).optional(),
     search: z.string(SEARCH).trim().min(1, SEARCH).max(500, SEARCH).optional(),
   });
@@ -104,9 +90,7 @@ export function eventRoutes(deps: AdminDeps) {
   return new Hono()
     .get("/", query(list), (c) => ok(c, listEvents(deps, endAt("evt", c.req.valid("query")))))
     .get("/:id", (c) => ok(c, records.showEvent(deps, c.req.param("id"))))
-    .get("/:id/explain", query(z.strictObject({ now: flag.optional() })), (c) =>
-      ok(c, explainEvent(deps, c.req.param("id"), c.req.valid("query"))),
-    )
+    .get("/:id/explain", (c) => ok(c, explainEvent(deps, c.req.param("id"))))
     .post("/replay", jsonBody(bulk), (c) =>
       answerLines(c, replayMany(deps, checkChoice(c.req.valid("json")))),
     )
@@ -115,10 +99,6 @@ export function eventRoutes(deps: AdminDeps) {
       const edited = body === undefined ? {} : { body: Buffer.from(body, "base64") };
       return ok(c, records.replayEvent(deps, c.req.param("id"), { ...options, ...edited }));
     })
-    .put("/:id/bookmark", jsonBody(z.strictObject({ note })), (c) =>
-      ok(c, records.bookmarkEvent(deps, c.req.param("id"), c.req.valid("json"))),
-    )
-    .delete("/:id/bookmark", (c) => ok(c, deps.bookmarks.remove(c.req.param("id"))))
     .post("/:id/discard", jsonBody(z.strictObject({ reason })), (c) =>
       ok(c, records.discardEvent(deps, c.req.param("id"), c.req.valid("json"))),
     );
@@ -196,16 +176,6 @@ export function deliveryRoutes(deps: AdminDeps) {
 
 const word = z.string().min(1).optional();
 
-/** The time from now on that a duration means, or the time that a date names. */
-const until = ({ clock }: AdminDeps) =>
-  z.string().transform((value, context) => {
-    const length = parseDuration(value.trim());
-    const at = length === undefined ? parseSince(value.trim(), clock.now()) : clock.now() + length;
-    if (at !== undefined) return at;
-    context.addIssue({ code: "custom", message: failures.UNTIL });
-    return z.NEVER;
-  });
-
 /** `/failures`: failures by their cause, and what is done about them. */
 export function failureRoutes(deps: AdminDeps) {
   const list = z.strictObject({
@@ -217,10 +187,7 @@ export function failureRoutes(deps: AdminDeps) {
     sender: word,
     limit,
   });
-  const change = z.strictObject({
-    action: z.enum(failures.GROUP_ACTIONS),
-    until: until(deps).optional(),
-  });
+  const change = z.strictObject({ action: z.enum(failures.GROUP_ACTIONS) });
   return new Hono()
     .get("/", query(list), (c) => ok(c, failures.listFailures(deps, c.req.valid("query"))))
     .get("/:id", (c) => ok(c, failures.showFailure(deps, c.req.param("id"))))

@@ -2,7 +2,7 @@ import { renderSpan, plural } from "../../core/text.ts";
 import type { Sender } from "../../config/schema/signature.ts";
 
 /** A share as text: `95 %`. */
-export const percent = (share: number): string => `${Math.round(share * 1000) / 10} %`;
+const percent = (share: number): string => `${Math.round(share * 1000) / 10} %`;
 
 /** Says when a sender disables a hook: `4 failures in a row`. */
 export function renderDisablesAfter(rule: NonNullable<Sender["disablesAfter"]>): string {

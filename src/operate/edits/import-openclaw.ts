@@ -3,11 +3,11 @@ import { CONTENT_FIELD } from "../../mapping/field-checks.ts";
 import { parsePath, TEMPLATE_ROOTS } from "../../mapping/template-context.ts";
 import { isRecord } from "../../core/json.ts";
 
-/** The fate of one setting: it means the same, it means something else, or Rouse has nothing like it. */
+/** The fate of one setting that does not mean the same: it means something else, or Rouse has nothing like it. */
 export interface ImportNote {
   /** The path of the setting: `hooks.mappings[0].forEach`. */
   path: string;
-  verdict: "equal" | "differs" | "missing";
+  verdict: "differs" | "missing";
   text: string;
 }
 
@@ -28,17 +28,17 @@ type Taken = readonly [Verdict, string, ((value: unknown) => unknown)?];
 
 const same = (value: unknown): unknown => value;
 
-/** The settings of `hooks` that are known. */
+/** The settings of `hooks` that mean the same. */
+const SAME_SETTINGS = [
+  "enabled",
+  "path",
+  "maxBodyBytes",
+  "allowedAgentIds",
+  "allowRequestSessionKey",
+];
+
+/** Further settings of `hooks` that are known. */
 const SETTINGS: Readonly<Record<string, Taken>> = {
-  enabled: ["equal", "the same", same],
-  path: ["equal", "the same", same],
-  maxBodyBytes: ["equal", "the same", same],
-  allowedAgentIds: ["equal", "the same", same],
-  allowRequestSessionKey: [
-    "equal",
-    "the same; Rouse asks for it only in requests, and templates of mappings always may make a key",
-    same,
-  ],
   allowedSessionKeyPrefixes: [
     "differs",
     "Rouse compares upper and lower case, OpenClaw does not",
@@ -69,18 +69,15 @@ const NO_SETTING: Taken = [
 ];
 
 /** Fields of a mapping that are taken over as they are. */
-const PLAIN: Readonly<Record<string, readonly [Verdict, string]>> = {
-  action: ["equal", "the same"],
-  wakeMode: ["equal", "the same"],
-  agentId: [
-    "differs",
-    "OpenClaw uses its default agent if there is no such agent, Rouse rejects the event",
-  ],
-  deliver: ["equal", "the same"],
-  channel: ["equal", "the same, if Rouse's config has this channel"],
-  timeoutSeconds: ["equal", "the same"],
-  allowUnsafeExternalContent: ["equal", "the same"],
-};
+const PLAIN = [
+  "action",
+  "wakeMode",
+  "agentId",
+  "deliver",
+  "channel",
+  "timeoutSeconds",
+  "allowUnsafeExternalContent",
+];
 
 const TEMPLATES = [
   "name",
@@ -180,31 +177,22 @@ class MappingTranslation {
     else if (field === "sessionKey") this.#sessionKey(written);
     else if (written.includes("${"))
       this.#tell(field, "differs", "Rouse puts no variables of the environment into templates");
-    else if (this.made[field] === written) this.#tell(field, "equal", "the same");
-    else this.#tell(field, "equal", `the same, written ${JSON.stringify(this.made[field])}`);
   }
 
   #sessionKey(written: string): void {
-    const mode = this.#written["sessionMode"];
-    const encoded = written.includes("{{") ? "; `:` in a value is encoded" : "";
-    if (mode === "persistent")
-      this.#tell(
-        "sessionKey",
-        encoded === "" ? "equal" : "differs",
-        `one conversation with a history${encoded}`,
-      );
-    else
-      this.#tell(
-        "sessionKey",
-        "differs",
-        `runs with one key are ordered in both; in Rouse they also have a common history, which OpenClaw has only with sessionMode "persistent"${encoded}`,
-      );
+    const isShared = this.#written["sessionMode"] !== "persistent";
+    const notes = [
+      isShared
+        ? 'runs with one key are ordered in both; in Rouse they also have a common history, which OpenClaw has only with sessionMode "persistent"'
+        : [],
+      written.includes("{{") ? "`:` in a value is encoded" : [],
+    ].flat();
+    if (notes.length > 0) this.#tell("sessionKey", "differs", notes.join("; "));
   }
 
   #match(): void {
     const { match } = this.#written;
-    if (!isRecord(match))
-      return this.#tell("match", "equal", "without conditions it matches every path");
+    if (!isRecord(match)) return;
     const made: Fields = {};
     if (typeof match["path"] === "string")
       made["path"] = match["path"].trim().replaceAll(/^\/+|\/+$/g, "");
@@ -212,8 +200,7 @@ class MappingTranslation {
     for (const name of ["path", "source"]) if (made[name] === "") delete made[name];
     this.made["match"] = made;
     for (const name of Object.keys(match))
-      if (name in made) this.#tell(`match.${name}`, "equal", "the same");
-      else if (name !== "path" && name !== "source")
+      if (name !== "path" && name !== "source")
         this.#tell(`match.${name}`, "missing", "this condition is not known; write it by hand");
   }
 
@@ -236,11 +223,7 @@ class MappingTranslation {
   /** Rouse refuses fields that say nothing to an action; without a transform they say nothing in OpenClaw either. */
   #dropUnused(action: "wake" | "agent"): void {
     if (this.made["transform"] !== undefined) return;
-    for (const field of UNUSED_KEYS[action]) {
-      if (this.made[field] === undefined) continue;
-      delete this.made[field];
-      this.#tell(field, "equal", `left out: it has no effect for the action "${action}"`);
-    }
+    for (const field of UNUSED_KEYS[action]) delete this.made[field];
     const content = CONTENT_FIELD[action];
     if (this.made[content] !== undefined) return;
     this.made["enabled"] = false;
@@ -256,11 +239,13 @@ class MappingTranslation {
     const written = this.#written;
     this.made["id"] = id;
     this.#match();
-    for (const [field, [verdict, text]] of Object.entries(PLAIN)) {
-      if (written[field] === undefined) continue;
-      this.made[field] = written[field];
-      this.#tell(field, verdict, text);
-    }
+    for (const field of PLAIN) if (written[field] !== undefined) this.made[field] = written[field];
+    if (written["agentId"] !== undefined)
+      this.#tell(
+        "agentId",
+        "differs",
+        "OpenClaw uses its default agent if there is no such agent, Rouse rejects the event",
+      );
     if (this.#each !== undefined) {
       this.made["forEach"] =
         `$type(payload.\`${this.#each}\`) = 'array' ? payload.\`${this.#each}\` : []`;
@@ -279,15 +264,7 @@ class MappingTranslation {
         "Rouse marks the values in the text as text from outside, OpenClaw does not",
       );
     this.#dropUnused(written["action"] === "wake" ? "wake" : "agent");
-    const known = [
-      "id",
-      "match",
-      "forEach",
-      "sessionMode",
-      "transform",
-      ...TEMPLATES,
-      ...Object.keys(PLAIN),
-    ];
+    const known = ["id", "match", "forEach", "sessionMode", "transform", ...TEMPLATES, ...PLAIN];
     for (const field of Object.keys(written))
       if (!known.includes(field))
         this.#tell(field, "missing", "Rouse has no such setting of a mapping; it is left out");
@@ -315,29 +292,34 @@ function toIds(mappings: readonly Fields[]): string[] {
   });
 }
 
-/** The section `hooks` of a config, or a file that holds this section alone. */
-function findHooks(config: unknown): Fields {
-  if (!isRecord(config)) return {};
+/** The section `hooks` of a config, or a file that holds this section alone; undefined if there is none. */
+function findHooks(config: unknown): Fields | undefined {
+  if (!isRecord(config)) return undefined;
   if (isRecord(config["hooks"])) return config["hooks"];
-  return "mappings" in config || "presets" in config ? config : {};
+  return "mappings" in config || "presets" in config ? config : undefined;
 }
 
 /**
  * Translates the section `hooks` of an OpenClaw config (https://docs.openclaw.ai/gateway/config-hooks) into mappings and
- * settings of Rouse, and says of each setting what becomes of it.
+ * settings of Rouse, and says which settings do not mean the same. Undefined if there is no such section.
  */
-export function importOpenClaw(config: unknown): ImportedHooks {
+export function importOpenClaw(config: unknown): ImportedHooks | undefined {
   const hooks = findHooks(config);
+  if (!hooks || Object.keys(hooks).length === 0) return undefined;
   const notes: ImportNote[] = [];
   const note: Note = (path, verdict, text) => void notes.push({ path, verdict, text });
   const settings: Fields = {};
   for (const [name, value] of Object.entries(hooks)) {
     if (name === "mappings") continue;
+    if (SAME_SETTINGS.includes(name)) {
+      settings[name] = value;
+      continue;
+    }
     const [verdict, text, take] = SETTINGS[name] ?? NO_SETTING;
     note(`hooks.${name}`, verdict, text);
     if (take) settings[name] = take(value);
   }
-  if (Object.keys(hooks).length > 0 && hooks["allowRequestSessionKey"] === undefined) {
+  if (hooks["allowRequestSessionKey"] === undefined) {
     settings["allowRequestSessionKey"] = false;
     note(
       "hooks.allowRequestSessionKey",

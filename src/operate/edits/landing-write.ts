@@ -3,8 +3,8 @@ import { basename, dirname, join, relative, sep } from "node:path";
 import { RouseError, type Issue } from "../../core/errors.ts";
 import { replaceFile } from "../../core/replace-file.ts";
 import type { ComparisonDeps } from "./landing-checks.ts";
-import { refuseConflict, renderFilePatch } from "./unified-diff.ts";
-import { findLink, keepBefore, readNow, type FileChange } from "./user-files.ts";
+import { renderFilePatch } from "./unified-diff.ts";
+import { findLink, keepBefore, readNow, refuseStale, type FileChange } from "./user-files.ts";
 
 /** The time in which a gateway has to use a changed file. With a thousand mappings, a busy machine needs some seconds. */
 const RELOAD_MS = 20_000;
@@ -33,29 +33,9 @@ function findTop(file: string, { snapshot }: Pick<WriteDeps, "snapshot">): strin
   return dirname(configFile ?? config.hooks.mappingsDir);
 }
 
-const renderChange = (top: string, change: FileChange): string =>
-  renderFilePatch(relative(top, change.file).split(sep).join("/"), change);
-
 /** A change as a patch. */
 export const renderPatch = (change: FileChange, deps: Pick<WriteDeps, "snapshot">): string =>
-  renderChange(findTop(change.file, deps), change);
-
-/**
- * Refuses a change whose file is no longer as it was when the change was shown. The details have both changes.
- * @param shown the text that the change was made for, if it is known.
- */
-export function refuseStale(
-  { file, before, after }: FileChange,
-  shown: string | null | undefined,
-  deps: WriteDeps,
-): never {
-  const top = findTop(file, deps);
-  const now = readNow(file);
-  const theirs = shown === undefined ? "" : renderChange(top, { file, before: shown, after: now });
-  const what = theirs === "" ? "the change" : basename(file);
-  const message = `${what} is not as it was shown any more; nothing was written. Look at it, and start again`;
-  refuseConflict(message, file, { theirs, own: renderChange(top, { file, before, after }) });
-}
+  renderFilePatch(relative(findTop(change.file, deps), change.file).split(sep).join("/"), change);
 
 /** The reason why a running gateway does not use a changed file; undefined if it does. */
 async function findReloadProblem(
@@ -110,7 +90,7 @@ async function writeFileOfChange(change: FileChange, deps: WriteDeps): Promise<s
   let link: string | undefined;
   const confirm = (): void => {
     link = findLink(file);
-    if (link !== undefined || readNow(file) !== before) refuseStale(change, before, deps);
+    if (link !== undefined || readNow(file) !== before) refuseStale(file);
   };
   try {
     await replaceFile(file, after, { confirm });

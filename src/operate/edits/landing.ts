@@ -10,16 +10,10 @@ import {
   type ComparisonDeps,
   type TestSummary,
 } from "./landing-checks.ts";
-import {
-  refuseStale,
-  renderPatch,
-  writeChange,
-  type Landed,
-  type WriteDeps,
-} from "./landing-write.ts";
+import { renderPatch, writeChange, type Landed, type WriteDeps } from "./landing-write.ts";
 import { listWrittenMappings, type MappingHome } from "./mapping-text.ts";
 import { planChange, type MappingChange, type PlannedChange } from "./planned-change.ts";
-import { findWriteProblem, toTexts, type FileChange } from "./user-files.ts";
+import { findWriteProblem, refuseStale, toTexts, type FileChange } from "./user-files.ts";
 import { pick } from "../records/views.ts";
 
 /** The context of a change of the user's files: the gateway that uses them, or the command line if none runs. */
@@ -193,13 +187,12 @@ function buildConfirmed(
 async function land(
   wanted: MappingChange,
   options: LandingOptions,
-  shown: ReadonlyMap<string, string | null>,
   deps: LandingDeps,
 ): Promise<Landed> {
   const { base, confirm = [] } = options;
   const planned = planChange(wanted, deps.snapshot());
   const { change } = planned;
-  if (base !== undefined && base !== identify(change)) refuseStale(change, shown.get(base), deps);
+  if (base !== undefined && base !== identify(change)) refuseStale(change.file);
   if (change.before === change.after)
     return { landed: true, file: change.file, inUse: deps.reload !== undefined };
   const expected = await buildConfirmed(planned, confirm, deps);
@@ -209,15 +202,11 @@ async function land(
   return writeChange(change, expected, deps);
 }
 
-/** The most texts that are remembered for the details of a conflict. */
-const MAX_SHOWN = 20;
-
 /** Changes mappings in the files in which they stand. */
 export type Landing = ReturnType<typeof createLanding>;
 
 /** Creates what changes mappings. Changes are made one after the other. */
 export function createLanding(deps: LandingDeps) {
-  const shown = new Map<string, string | null>();
   let last: Promise<unknown> = Promise.resolve();
   return {
     /**
@@ -230,8 +219,6 @@ export function createLanding(deps: LandingDeps) {
     ): Promise<LandingCheck> {
       const { change, found } =
         (await deps.examine?.(wanted, options)) ?? (await examineChange(wanted, options, deps));
-      shown.set(found.base, change.before);
-      for (const hash of [...shown.keys()].slice(0, -MAX_SHOWN)) shown.delete(hash);
       return { ...found, obstacle: (await findReason(change, deps)) ?? null };
     },
     /**
@@ -241,7 +228,7 @@ export function createLanding(deps: LandingDeps) {
      * problems of the change, or `not_landed` if the gateway did not use the file.
      */
     land(wanted: MappingChange, options: LandingOptions): Promise<Landed> {
-      const next = last.then(() => land(wanted, options, shown, deps));
+      const next = last.then(() => land(wanted, options, deps));
       last = next.catch(() => undefined);
       return next;
     },

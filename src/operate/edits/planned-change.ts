@@ -13,8 +13,7 @@ import {
   withoutIndent,
   type MappingHome,
 } from "./mapping-text.ts";
-import { refuseConflict, renderFilePatch } from "./unified-diff.ts";
-import { mappingFile, readNow, type FileChange } from "./user-files.ts";
+import { mappingFile, readNow, refuseStale, type FileChange } from "./user-files.ts";
 
 /** A change of the mappings. Nothing else of a config can be changed this way. */
 export type MappingChange =
@@ -84,17 +83,9 @@ function replaceText(
   { text, from }: Extract<MappingChange, { kind: "replace" }>,
   { file, home, index, before, written }: ReadMapping,
 ): string {
-  const replace = (one: string): string =>
-    replaceMapping(before, home, index, readMappingText(one, file));
-  const after = replace(text);
-  if (from === undefined || from === withoutIndent(written.text) || after === before) return after;
-  const [name, shown] = [basename(file), replace(from)];
-  const render = (to: string): string => renderFilePatch(name, { before: shown, after: to });
-  return refuseConflict(
-    `${name} was changed while you were writing; nothing was written. Look at both changes, and save again`,
-    file,
-    { theirs: render(before), own: render(after) },
-  );
+  const after = replaceMapping(before, home, index, readMappingText(text, file));
+  const isAsShown = from === undefined || from === withoutIndent(written.text);
+  return isAsShown || after === before ? after : refuseStale(file);
 }
 
 /** @throws RouseError `usage` if a mapping is not in shadow, or not by a file of the user. */

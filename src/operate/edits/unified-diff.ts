@@ -1,5 +1,4 @@
 import { FILE_HEADERS_ONLY, formatPatch, structuredPatch } from "diff";
-import { RouseError } from "../../core/errors.ts";
 import type { FileChange } from "./user-files.ts";
 
 /**
@@ -21,21 +20,4 @@ export function renderFilePatch(
     context: 3,
   });
   return `diff --git a/${name} b/${name}\n${mode}${formatPatch(patch, FILE_HEADERS_ONLY)}`;
-}
-
-/**
- * Refuses a change of a file that has been changed otherwise meanwhile.
- * @param changes what was changed and what was to be changed, as patches. Empty: it is not known, or nothing.
- * @throws RouseError `conflict` with both changes.
- */
-export function refuseConflict(
-  message: string,
-  file: string,
-  changes: { theirs: string; own: string },
-): never {
-  const issues = [
-    { path: "", file, message: "has changed like this:", detail: changes.theirs },
-    { path: "", file, message: "was to be changed like this:", detail: changes.own },
-  ].filter(({ detail }) => detail !== "");
-  throw new RouseError({ code: "conflict", message, issues });
 }

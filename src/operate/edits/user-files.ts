@@ -1,6 +1,7 @@
 import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync } from "node:fs";
 import { access, constants } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
+import { RouseError } from "../../core/errors.ts";
 import type { FileTexts } from "../../core/files.ts";
 import { removeLeftFiles, replaceFile } from "../../core/replace-file.ts";
 
@@ -27,6 +28,12 @@ export function readNow(file: string): string | null {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
     throw error;
   }
+}
+
+/** @throws RouseError `conflict`: the file is not as it was when its change was shown. */
+export function refuseStale(file: string): never {
+  const message = `${basename(file)} is not as it was shown any more; nothing was written. Look at it, and start again`;
+  throw new RouseError({ code: "conflict", message });
 }
 
 /** Returns what a file that is a link names, and what to do; undefined if it is none. */

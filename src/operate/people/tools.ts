@@ -1,9 +1,6 @@
 import { judgeCall } from "../../people/policy.ts";
 import {
-  allCoverTool,
   coversTool,
-  findLeftOut,
-  patternsMeet,
   RECALL_TOOL_NAME,
   REMEMBER_TOOL_NAME,
   SCHEDULE_TOOL_NAME,
@@ -11,11 +8,10 @@ import {
 } from "../../vocabulary/tool-names.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { SEARCH_NAME } from "../../turns/knowledge.ts";
-import { warn, type Check } from "../watch/doctor-checks.ts";
 import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { found, refuse } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
-import { outputView, renderOffer } from "../records/views.ts";
+import { outputView } from "../records/views.ts";
 
 export type ToolView = Awaited<ReturnType<typeof listTools>>["agents"][number]["tools"][number];
 
@@ -154,28 +150,3 @@ export async function testTool(
     },
   );
 }
-
-/** Checks which of their agents' tools hook runs are offered, as their first step says it. Connects to no server. */
-export const checkTools: Check = async (_deps, { agents, config, runtime, warnings }) => {
-  if (agents.list.every(({ tools }) => tools.length === 0)) return "no agent names tools";
-  const connected = runtime.mcpServers().filter(({ state }) => state === "connected");
-  const servers = connected.map(({ name }) => name);
-  const known = await runtime.withTools(servers, ({ tools }) => tools.map(({ tool }) => tool));
-  const texts = agents.list.flatMap(({ id, tools }) => {
-    const lists = [tools, config.hooks.tools];
-    const leftOut = findLeftOut(lists, known);
-    const names = [...known, ...BUILT_IN.map(({ tool }) => tool)];
-    // Of a server without a connection no names are known.
-    const unknown = config.hooks.tools.filter(
-      (pattern) =>
-        !names.some((name) => coversTool([pattern], name)) &&
-        tools.some((own) => patternsMeet(own, pattern)),
-    );
-    const offered = [...names.filter((name) => allCoverTool(lists, name)), ...unknown];
-    const offer = { offered, leftOut, by: "hooks.tools" };
-    return leftOut.length === 0 ? [] : `${id}: ${renderOffer(offer)}`;
-  });
-  if (texts.length === 0) return "hook runs are offered all tools of their agents";
-  const text = `in hook runs of ${texts.join("; ")}`;
-  return warnings.some(({ path }) => path === "hooks.tools") ? warn(text) : text;
-};

@@ -50,7 +50,7 @@ export const answerSchema = z.object({
     .array(conditionSchema)
     .max(12)
     .nullable()
-    .describe("All must hold. Null: leave them as they are."),
+    .describe("All must hold. Null: the gateway chooses them."),
   sessionField: z
     .string()
     .max(200)
@@ -59,13 +59,7 @@ export const answerSchema = z.object({
   fields: z
     .array(z.string().max(200))
     .max(20)
-    .describe("The fields that the agent reads, the most telling first. Of a new mapping."),
-  renamed: z
-    .array(z.object({ from: z.string().max(200), to: z.string().max(200) }))
-    .max(20)
-    .describe(
-      "Fields that the texts of a mapping name, and the events call otherwise. Of a mapping that is mended.",
-    ),
+    .describe("The fields that the agent reads, the most telling first."),
 });
 
 type Answer = z.infer<typeof answerSchema>;
@@ -83,14 +77,6 @@ interface AnsweredParts {
 
 const PARTIAL: readonly Operator[] = ["$contains", "$prefix", "$suffix"];
 
-/** The parts that a proposal may read and write of the mapping that it mends. */
-export function pickParts({ fixed }: ProposalJob): Record<string, unknown> {
-  const parts = ["match", "name", "sessionKey", "messageTemplate"];
-  return Object.fromEntries(
-    Object.entries(fixed?.value ?? {}).filter(([name]) => parts.includes(name)),
-  );
-}
-
 /** A path without places in lists. */
 const toPlainName = (name: string): string => name.replace(/\[(?:-?\d+)?\]/g, "");
 
@@ -98,14 +84,11 @@ const toPlainName = (name: string): string => name.replace(/\[(?:-?\d+)?\]/g, ""
 class AnswerReader {
   readonly problems: string[] = [];
   readonly #job: ProposalJob;
-  /** The readable parts of the mapping that is mended; the rest may hold secrets. */
-  readonly #fixed: Record<string, unknown>;
   /** By the name without places in lists. */
   readonly #fields: ReadonlyMap<string, Samples["fields"]>;
 
   constructor(job: ProposalJob) {
     this.#job = job;
-    this.#fixed = pickParts(job);
     this.#fields = Map.groupBy(job.samples.fields, (field) => toPlainName(field.name));
   }
 
@@ -146,8 +129,7 @@ class AnswerReader {
         typeof one === "string" &&
         one.includes(value) &&
         !samples.standIns.has(one));
-    const isWritten = JSON.stringify(this.#fixed["match"] ?? {}).includes(JSON.stringify(value));
-    return seen.some(isIn) || isWritten || say.toLowerCase().includes(value.toLowerCase());
+    return seen.some(isIn) || say.toLowerCase().includes(value.toLowerCase());
   }
 
   #readCondition(
@@ -226,29 +208,6 @@ class AnswerReader {
     });
   }
 
-  /** The templates of the mapping that is mended, with the names that fields have in the events. */
-  readRenamed(renamed: Answer["renamed"]): MappingParts {
-    const paths = new Map<string, string>();
-    for (const [index, { from, to }] of renamed.entries()) {
-      const path = this.#readField(to, `renamed[${index}].to`);
-      if (path !== undefined) paths.set(toExpression(from.trim()), path);
-    }
-    const rename = (text: string): string =>
-      text.replace(/\{\{(.*?)\}\}/gs, (all, expression: string) => {
-        const path = paths.get(toExpression(expression.trim()));
-        return path === undefined ? all : `{{${path}}}`;
-      });
-    const texts = ["name", "sessionKey", "messageTemplate"].flatMap((name) => {
-      const written = this.#fixed[name];
-      if (paths.size === 0 || written === undefined) return [];
-      const lines = [written]
-        .flat()
-        .flatMap((line) => (typeof line === "string" ? rename(line) : []));
-      return [[name, Array.isArray(written) ? lines : lines[0]]];
-    });
-    return Object.fromEntries(texts) as MappingParts;
-  }
-
   readSessionField(text: string): string | undefined {
     const path = this.#readField(text, "sessionField");
     return path === undefined ? undefined : `hook:${this.#job.name}:{{${path}}}`;
@@ -262,7 +221,7 @@ class AnswerReader {
  */
 export function readMappingParts(read: ReadAnswer<Answer>, job: ProposalJob): AnsweredParts {
   if (!read.ok) return { parts: {}, takes: [], problems: [read.problem], notes: [] };
-  const { conditions, sessionField, fields, renamed, takes } = read.value;
+  const { conditions, sessionField, fields, takes } = read.value;
   const unknown = Object.keys(read.written as object).filter(
     (name) => !Object.hasOwn(answerSchema.shape, name),
   );
@@ -276,8 +235,6 @@ export function readMappingParts(read: ReadAnswer<Answer>, job: ProposalJob): An
     ...(sessionKey !== undefined && { sessionKey }),
   };
   const { problems } = reader;
-  if (job.fixed)
-    return { parts: { ...reader.readRenamed(renamed), ...decided }, takes, problems, notes };
   const { sessionKey: _drafted, messageTemplate = [], ...draft } = draftFromShape(job);
   const lines = reader.readFields(fields);
   const texts = lines.length === 0 ? messageTemplate : [...messageTemplate.slice(0, 1), ...lines];

@@ -1,44 +1,24 @@
 import { existsSync } from "node:fs";
-import { basename } from "node:path";
-import { editText } from "../../config/edit.ts";
 import { PRESET_NAME } from "../../config/schema/mapping.ts";
 import { cutText, plainText, plural } from "../../core/text.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { ConditionTrace } from "../../mapping/types.ts";
 import type { CandidateResult, ComparisonDeps } from "../edits/landing-checks.ts";
-import { withoutIndent } from "../edits/mapping-text.ts";
-import { planChange, readMapping, type MappingChange } from "../edits/planned-change.ts";
-import { renderFilePatch } from "../edits/unified-diff.ts";
-import { mappingFile, toTexts, type FileChange } from "../edits/user-files.ts";
+import { mappingFile } from "../edits/user-files.ts";
 import { refuse } from "../records/operation.ts";
 import { testInput, type TestedHook } from "../records/test-hook.ts";
 import type { ProposalRequest } from "./proposal-request.ts";
 import type { MappingParts, ProposalSample, Samples } from "./samples.ts";
 
-/** A live mapping that is to be mended, as it is written. */
-export interface FixedMapping {
-  id: string;
-  value: Record<string, unknown>;
-  text: string;
-}
-
 /** The source and the purpose of a proposal. */
 export interface ProposalJob extends Pick<ProposalRequest, "agent" | "deliver" | "say"> {
-  /** Of the new mapping file, or the id of the mapping that is mended. */
+  /** Of the new mapping file. */
   name: string;
   file: string;
-  /** The id of the mapping that is made or mended. */
+  /** The id of the mapping that is made. */
   mapping: string;
-  /** Undefined: a new mapping is made. */
-  fixed: FixedMapping | undefined;
   samples: Samples;
   snapshot: Snapshot;
-}
-
-/** Finds a live mapping that is to be mended. @throws RouseError `not_found`, or `usage` if it is in no file of the user. */
-export function findFixed(id: string, snapshot: Snapshot): FixedMapping & { file: string } {
-  const { file, written } = readMapping(id, snapshot);
-  return { id, file, value: written.value, text: written.text };
 }
 
 /**
@@ -77,47 +57,9 @@ function renderNew(
   return `${JSON.stringify({ id: name, version: 1, description, mappings: [mapping] }, null, 2)}\n`;
 }
 
-/** A proposal as a change: what is written, and what its file has once the mapping is live. */
-interface BuiltProposal {
-  change: Extract<MappingChange, { kind: "file" | "replace" }>;
-  live: FileChange;
-}
-
-/** Builds a proposal of its parts: a file with the mapping in shadow, or the change of the mapping that it mends. */
-export function buildProposal(job: ProposalJob, parts: MappingParts): BuiltProposal {
-  const { name, file, fixed, snapshot } = job;
-  if (!fixed)
-    return {
-      change: { kind: "file", file: `${name}.json`, text: renderNew(job, parts, true) },
-      live: { file, before: null, after: renderNew(job, parts) },
-    };
-  const { payload, headers, ...rest } = parts;
-  const changes = [
-    { path: ["match", "payload"], value: payload },
-    { path: ["match", "headers"], value: headers },
-    ...Object.entries(rest).map(([field, value]) => ({ path: [field], value })),
-  ].filter(({ value }) => value !== undefined);
-  const from = withoutIndent(fixed.text);
-  const text = editText(from, changes);
-  const change = { kind: "replace" as const, mapping: fixed.id, text, from };
-  return { change, live: planChange(change, snapshot).change };
-}
-
-/** The change of a mapping that is mended. */
-export type MappingEdit = NonNullable<ReturnType<typeof renderEdit>>;
-
-/** Renders what a proposal changes of the mapping that it mends; null if it makes a new one. */
-export function renderEdit({ fixed }: ProposalJob, { change, live }: BuiltProposal) {
-  if (!fixed) return null;
-  return {
-    mapping: fixed.id,
-    /** The text of the mapping as it is in its file, without the indent of its place. */
-    before: withoutIndent(fixed.text),
-    after: change.text,
-    /** The change of its file. */
-    diff: renderFilePatch(basename(live.file), live),
-  };
-}
+/** The file of a proposal, with the mapping in shadow. */
+export const renderProposal = (job: ProposalJob, parts: MappingParts): string =>
+  renderNew(job, parts, true);
 
 /** Builds the config with a proposed mapping live, for one use. */
 export function withLive<T>(
@@ -126,7 +68,7 @@ export function withLive<T>(
   { withCandidate }: Pick<ComparisonDeps, "withCandidate">,
   use: (candidate: CandidateResult) => Promise<T>,
 ): Promise<T> {
-  return withCandidate(toTexts(buildProposal(job, parts).live), use);
+  return withCandidate(new Map([[job.file, renderNew(job, parts)]]), use);
 }
 
 /** The result of running a proposed mapping on the events. */

@@ -8,7 +8,7 @@ import type { Snapshot } from "../../intake/types.ts";
 import type { Usage } from "../../store/types.ts";
 import { askModel, toAnswerSchema } from "../ask-model.ts";
 import type { FieldShape } from "../shapes/shape.ts";
-import { answerSchema, pickParts, readMappingParts } from "./answer.ts";
+import { answerSchema, readMappingParts } from "./answer.ts";
 import type { MappingTrial, ProposalJob, Wanted } from "./job.ts";
 import type { MappingParts, ProposalSample, Samples } from "./samples.ts";
 
@@ -76,21 +76,13 @@ interface Feedback {
   explanation: string;
 }
 
-function renderTask(job: ProposalJob): string {
-  const { samples, say, fixed, name } = job;
-  const { length } = samples.samples;
-  const count = `${plural(length, "event")} of the hook ${samples.path}`;
-  const task = fixed
-    ? `The mapping below does not do what it should with ${count}. Mend it: null leaves a part as it is, and "conditions" replaces all conditions on the payload and on headers.`
-    : `Write the mapping "${name}" for ${count}.`;
-  const written = fixed
-    ? `\n\nIts parts as they are written:\n${cutText(JSON.stringify(pickParts(job), null, 1), 4_000).text}`
-    : "";
+function renderTask({ samples, say, name }: ProposalJob): string {
+  const count = `${plural(samples.samples.length, "event")} of the hook ${samples.path}`;
   const wish =
     say === undefined
       ? 'It takes all these events: list all in "takes".'
       : `The operator's words:\n${say}`;
-  return `${task}\n\n${wish}${written}\n\nThe fields of the bodies, and some of the events:\n`;
+  return `Write the mapping "${name}" for ${count}.\n\n${wish}\n\nThe fields of the bodies, and some of the events:\n`;
 }
 
 /** Builds the prompt of a round: the operator's words as they are, all that came in as outside text. */
@@ -266,7 +258,7 @@ export async function* askForMapping(
   if (!best)
     throw new RouseError({
       code: "model_failed",
-      message: `${failure}; nothing was written${job.fixed ? "" : ". `--no-model` (`model: false`) drafts from the shape of the events alone"}`,
+      message: `${failure}; nothing was written. \`--no-model\` (\`model: false\`) drafts from the shape of the events alone`,
     });
   const more = failure === undefined ? [] : [`${failure}; this is the best one`];
   const used = { ref: model.ref, rounds: usages.length, usage: addUsage(usages) };

@@ -9,19 +9,11 @@ const text = z.string().min(1);
 
 /** The request of a proposal. */
 export const proposalRequest = z.strictObject({
-  name: text.optional().describe("The name of the new mapping file."),
-  fix: z
-    .union([text, z.literal(true)])
-    .optional()
-    .describe(
-      "The id of a live mapping that is to be mended. True: the mapping that is nearest to taking the first event.",
-    ),
+  name: text.describe("The name of the new mapping file."),
   write: z
     .boolean()
-    .optional()
-    .describe(
-      "False: nothing is written; the answer has the text of the file. A mapping that is mended is never written.",
-    ),
+    .default(true)
+    .describe("False: nothing is written; the answer has the text of the file."),
   events: z.array(text).min(1).max(MAX_EVENTS).describe("Ids of recorded events of one hook."),
   say: text.max(MAX_SAID).optional().describe("The operator's words."),
   model: z

@@ -5,7 +5,7 @@ import { compareEvents, requireSnapshot } from "../edits/landing-checks.ts";
 import type { Landing, LandingDeps } from "../edits/landing.ts";
 import { freezeTest } from "../tests/freeze.ts";
 import type { WhatIfReport } from "../what-if/what-if.ts";
-import { buildProposal, renderEdit, tryMapping, withLive, type ProposalJob } from "./job.ts";
+import { renderProposal, tryMapping, withLive, type ProposalJob } from "./job.ts";
 import { askForMapping, wantAll, type Made, type RoundLine } from "./model.ts";
 import {
   INVALID,
@@ -33,7 +33,7 @@ interface Written {
   notes: string[];
 }
 
-/** A mapping that was made, and its effects. It is in shadow; the change of one that is mended is not made. */
+/** A mapping that was made, in shadow, and its effects. */
 export type Proposal = Awaited<ReturnType<typeof finish>>;
 
 /** The lines of a proposal that is being made, in this order: one `plan`, a `round` for each answer of the model, one `end`. */
@@ -48,7 +48,12 @@ function write(job: ProposalJob, { parts }: Made, deps: ProposalDeps): Promise<W
   return withLive(job, parts, deps, async (candidate) => {
     const live = requireSnapshot(candidate, INVALID);
     const whatIf = await compareEvents(live, deps);
-    const { change } = buildProposal(job, parts);
+    const { name } = job;
+    const change = {
+      kind: "file" as const,
+      file: `${name}.json`,
+      text: renderProposal(job, parts),
+    };
     const landed = await deps.land(change, { by: "propose", confirm: ["failing-tests"] });
     const written: Written = { fixtures: [], notes: [], whatIf, unwritten: null };
     if (!landed.landed) return { ...written, unwritten: landed };
@@ -75,18 +80,15 @@ function write(job: ProposalJob, { parts }: Made, deps: ProposalDeps): Promise<W
 
 async function finish({ job, plan, isWritten }: PreparedProposal, made: Made, deps: ProposalDeps) {
   const { parts, notes, ...tried } = made;
-  const built = buildProposal(job, parts);
   const written: Written = isWritten
     ? await write(job, made, deps)
     : { fixtures: [], whatIf: null, unwritten: null, notes: [] };
   return {
     name: job.name,
-    file: built.live.file,
-    text: built.change.text,
+    file: job.file,
+    text: renderProposal(job, parts),
     /** The id of the mapping. */
     mapping: job.mapping,
-    /** Null: a new mapping is drafted. */
-    edit: renderEdit(job, built),
     ...tried,
     ...written,
     notes: [...plan.notes, ...notes, ...written.notes],

@@ -46,27 +46,22 @@ function countFields(path: string, samples: readonly ProposalSample[]): FieldSha
 
 /**
  * Reads events, masks them as fixtures are masked, and counts their fields.
- * @param match the conditions of the mapping that is mended, whose values stay: it would not match otherwise.
  * @throws RouseError `usage` if they are of several hooks, or if the body of none can be read.
  */
 export async function readSamples(
   events: readonly EventDetail[],
   snapshot: Snapshot,
-  match: unknown = {},
 ): Promise<Samples> {
   const paths = [...new Set(events.map(({ path }) => path))];
   const [path = ""] = paths;
   if (paths.length > 1)
     refuse(`the events came to several hooks (${paths.join(", ")}): propose one mapping for each`);
-  const compared = JSON.stringify(match);
   const samples: ProposalSample[] = [];
   const leftOut: Samples["leftOut"] = [];
   const masks = new Map<string, readonly string[]>();
   for (const event of events) {
     const { recorded, parts } = await readEvent(event, snapshot);
-    const found = findMasks(parts, {}).filter(
-      ({ value }) => !compared.includes(JSON.stringify(value)),
-    );
+    const found = findMasks(parts, {});
     const masked = { ...recorded, request: applyMasks(recorded.request, found) };
     const read = await readFixtureInput(masked, snapshot);
     if (read.ok) samples.push({ event, input: read.input });

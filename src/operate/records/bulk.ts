@@ -180,16 +180,16 @@ async function isSelected(
   return hasFailedRun(store, event);
 }
 
-/** The same of events that are named, also of those that only a bookmark keeps. What is not there comes last. */
+/** The same of events that are named. What is not there comes last. */
 async function selectNamed(
-  { store, bookmarks }: AdminDeps,
+  store: Store,
   ids: readonly string[],
   select: BulkReplay["select"],
 ): Promise<ChosenEvent[]> {
   const found: ChosenEvent[] = [];
   const missing: ChosenEvent[] = [];
   for (const id of new Set(ids)) {
-    const event = await bookmarks.getEvent(id);
+    const event = await store.events.get(id);
     if (!event)
       missing.push({ id, at: Infinity, restartsRuns: false, failure: unknownId("event", id) });
     else {
@@ -250,7 +250,9 @@ async function replayChosen(
  */
 export async function* replayMany(deps: AdminDeps, bulk: BulkReplay): AsyncGenerator<BulkLine> {
   const { ids, select, dryRun } = bulk;
-  const chosen = await (ids ? selectNamed(deps, ids, select) : selectEvents(deps.store, bulk));
+  const chosen = await (ids
+    ? selectNamed(deps.store, ids, select)
+    : selectEvents(deps.store, bulk));
   yield* doEach(deps, bulk, { chosen, skipped: 0 }, (event) => replayChosen(deps, event, dryRun));
 }
 

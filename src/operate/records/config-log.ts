@@ -23,8 +23,6 @@ const USE_NOTED_MS = 600_000;
 export function createConfigLog({ store, clock, log, snapshot }: GatewayContext) {
   const recorded = new Set<string>();
   let used = snapshot();
-  let since: number | undefined;
-  let last = Promise.resolve();
   const write = async (...configs: (DecidingConfig | undefined)[]): Promise<void> => {
     const known = configs.filter((config) => config !== undefined);
     for (const { id } of known) recorded.add(id);
@@ -44,14 +42,11 @@ export function createConfigLog({ store, clock, log, snapshot }: GatewayContext)
     recorded,
     /** Records the config of an event that is about to be stored. */
     record: (config: DecidingConfig): Promise<void> => write(config),
-    /** Since when this gateway has been using the current config, which is recorded; undefined in one that was not started. */
-    since: () => last.then(() => since),
     /** Notes that this gateway uses the current config, and until when it has used the one before. */
     use(): Promise<void> {
       const before = used;
       used = snapshot();
-      since = clock.now();
-      return (last = write(before.decidingConfig, used.decidingConfig));
+      return write(before.decidingConfig, used.decidingConfig);
     },
     /** Notes the use from time to time. */
     async run(signal: AbortSignal): Promise<void> {

@@ -13,7 +13,7 @@ import type { TransformPool } from "../../mapping/transforms/pool.ts";
 import { getSecretPlaces } from "../../mapping/transforms/permissions.ts";
 import { createAgents } from "../../turns/agents.ts";
 import type { ConfigRecord, EventRecord, Reads } from "../../store/types.ts";
-import { getFolders, hashBasis, hashNames, type ConfigContent } from "../shapes/recorded-config.ts";
+import { getFolders, type ConfigContent } from "../shapes/recorded-config.ts";
 
 /** The config that decided an event, and what decides as it did. */
 export type DecidedBy = Awaited<ReturnType<ReturnType<typeof createDecidedBy>>>;
@@ -21,8 +21,6 @@ export type DecidedBy = Awaited<ReturnType<ReturnType<typeof createDecidedBy>>>;
 interface DecidedByDeps {
   store: Reads;
   snapshot(): Snapshot;
-  /** Since when this gateway has been using its config; undefined if it was not started. */
-  since(): Promise<number | undefined>;
   /** The config's folder. */
   baseDir(): string;
   env: Record<string, string | undefined>;
@@ -31,9 +29,7 @@ interface DecidedByDeps {
 }
 
 /** A snapshot that decides as one did before, or why there is none. */
-type Rebuilt =
-  | { ok: true; snapshot: Snapshot; note: string | null }
-  | { ok: false; reason: string };
+type Rebuilt = { ok: true; snapshot: Snapshot } | { ok: false; reason: string };
 
 /** Configs that are kept compiled. */
 const MAX_KEPT = 4;
@@ -109,27 +105,6 @@ const withSettings = (
 const isAboutSecret = ({ path }: { path: string }): boolean =>
   /(?:^|[.: ])(?:auth|secret|verifyToken)(?:[.[]|$)/.test(path);
 
-/** Says what the record does not hold and is not as it was; null if nothing. */
-function findOtherNote(
-  content: ConfigContent,
-  config: Config,
-  { config: today, offers }: Snapshot,
-): string | null {
-  const notes = [
-    ...(hashBasis(config, offers.presets) === content.basis
-      ? []
-      : [
-          "a variable of the environment that it uses, or a preset of a plugin, is not as it was then",
-        ]),
-    ...(hashNames(today) === content.names
-      ? []
-      : [
-          "channels or models are not those of then, and recipients and models are checked by today's",
-        ]),
-  ];
-  return notes.length === 0 ? null : notes.join("; ");
-}
-
 /**
  * Compiles the mappings of a record beside those in use. Channels and models are today's, and issues about secrets are left out:
  * nothing is verified by them.
@@ -169,7 +144,7 @@ async function compileRecorded(content: ConfigContent, deps: DecidedByDeps): Pro
   if (problem) return { ok: false, reason: `${problem.path}: ${problem.message}` };
   const configFile = name === null ? undefined : file;
   const snapshot = { ...today, config, configFile, texts, agents, mappings: set };
-  return { ok: true, snapshot, note: findOtherNote(content, config, today) };
+  return { ok: true, snapshot };
 }
 
 /** Finds the config that decided an event, and makes a snapshot that decides as it did. Starts nothing. */
@@ -187,7 +162,6 @@ export function createDecidedBy(deps: DecidedByDeps) {
     return made;
   };
   return async ({ config: id }: EventRecord) => {
-    const todaySince = await deps.since();
     const snapshot = deps.snapshot();
     const todayId = snapshot.decidingConfig?.id;
     const today = todayId === undefined ? undefined : await deps.store.configs.get(todayId);
@@ -198,19 +172,17 @@ export function createDecidedBy(deps: DecidedByDeps) {
       record,
       /** The config in use today; undefined if it was not recorded. */
       today,
-      /** Since when this gateway has been using it; undefined if the gateway was not started. */
-      todaySince,
       isToday: id !== undefined && id === todayId,
       /** Decides as the config did then, or as today's if `note` says so. */
       snapshot: by,
-      /** In what `snapshot` may decide otherwise than was decided; null if in nothing. */
+      /** The reason that `snapshot` is today's, and not the one that decided; null if it is the one. */
       note,
     });
     if (id !== undefined && id === todayId) return explain(null);
     const instead = "it is explained by today's config";
     if (!record) return explain(`the config that decided was not recorded; ${instead}`);
     const made = await rebuild(record, snapshot);
-    if (made.ok) return explain(made.note, made.snapshot);
+    if (made.ok) return explain(null, made.snapshot);
     return explain(`config ${record.number} cannot be used (${made.reason}); ${instead}`);
   };
 }

@@ -1,18 +1,14 @@
-import { renderTested } from "./texts.ts";
-import type { EventRecord, ShadowAction, StoredAction } from "../../store/types.ts";
+import type { EventRecord } from "../../store/types.ts";
+import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { WITHOUT_MAPPINGS } from "../../intake/authenticate.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { MODULE_CHANGED } from "../../mapping/transforms/transform.ts";
-import { runStatuses, showBookmark, showRun, showSteps } from "./records.ts";
-import {
-  evaluateEvent,
-  type EventEvaluation,
-  type TestedAction,
-  type TestedHook,
-} from "./test-hook.ts";
+import { found } from "./operation.ts";
+import { runStatuses, showRun, showSteps } from "./records.ts";
+import { evaluateEvent, type EventEvaluation, type TestedHook } from "./test-hook.ts";
 import type { AdminDeps } from "../types.ts";
 import type { DecidedBy } from "./decided-by.ts";
-import { deliveryView, eventDetail, isoOrNull, runFields } from "./views.ts";
+import { deliveryView, eventDetail, isoOrNull } from "./views.ts";
 
 /** The reasons for the outcome of an event. For operators only: they quote the event. */
 export type Explanation = Awaited<ReturnType<typeof explainEvent>>["explanation"];
@@ -48,61 +44,21 @@ const wasNotRun = ({ failure, actions }: TestedHook): boolean =>
   failure?.message === MODULE_CHANGED ||
   actions.some((action) => !action.ok && action.failure.message === MODULE_CHANGED);
 
-/** An action as it was recorded, for one that cannot be made again. */
-function toTestedAction(action: StoredAction, { missing = [] }: EventRecord): TestedAction {
-  const { mapping = "" } = action;
-  const base = { ok: true as const, mapping, dedupeKey: null, missing, problem: null };
-  if (action.kind === "wake") {
-    const { mode, text: content, unsafe } = action;
-    return { ...base, action: "wake", fields: { mode }, content, warnings: [], unsafe };
-  }
-  const { spec, warnings } = action;
-  const unsafe = "unsafe" in spec && spec.unsafe;
-  const [fields, content] = [runFields(spec), spec.input];
-  return { ...base, action: "agent", fields, content, warnings, unsafe };
-}
-
-/** Puts what was recorded in place of what a module gave that is not there any more. */
-function withRecorded(event: EventRecord, evaluation: TestedHook): EventEvaluation {
-  const { outcome, reason = null } = event;
-  if (outcome === "duplicate") return { evaluation, note: MODULE_CHANGED };
-  const toActions = (actions: readonly ShadowAction[]): TestedAction[] =>
-    actions.flatMap((action) => (action.kind === "none" ? [] : toTestedAction(action, event)));
-  const actions = toActions(event.actions);
-  const would = toActions(event.would ?? []);
-  const failure =
-    outcome === "failed" || outcome === "rejected"
-      ? { code: "transform_failed" as const, message: reason ?? "" }
-      : null;
-  const mapping = event.mapping ?? evaluation.mapping;
-  const recorded = {
-    ...evaluation,
-    outcome: outcome === "accepted" ? ("actions" as const) : outcome,
-    mapping,
-    reason,
-    failure,
-    actions,
-    would,
-  };
-  return {
-    evaluation: { ...recorded, text: renderTested(recorded) },
-    note: `${MODULE_CHANGED}: the result is the one that was recorded`,
-  };
-}
-
 async function evaluate(
   event: EventRecord,
   snapshot: Snapshot,
   when: string,
 ): Promise<EventEvaluation> {
-  const { evaluation, note } = await evaluateEvent(event, snapshot);
-  if (!evaluation) return { evaluation, note };
-  return wasNotRun(evaluation)
-    ? withRecorded(event, evaluation)
-    : { evaluation, note: findDifference(event, evaluation, when) };
+  const evaluated = await evaluateEvent(event, snapshot);
+  const { evaluation } = evaluated;
+  if (!evaluation) return evaluated;
+  const note = wasNotRun(evaluation)
+    ? `${MODULE_CHANGED}: the event and its runs have what it gave`
+    : findDifference(event, evaluation, when);
+  return { evaluation, note };
 }
 
-const configView = ({ record, today, todaySince, isToday, note }: DecidedBy) => ({
+const configView = ({ record, today, isToday, note }: DecidedBy) => ({
   number: record?.number ?? null,
   /** Its name: `config 3`. */
   text: record ? `config ${record.number}` : "a config that was not recorded",
@@ -111,24 +67,17 @@ const configView = ({ record, today, todaySince, isToday, note }: DecidedBy) => 
   firstUsedAt: isoOrNull(record?.firstUsedAt),
   lastUsedAt: isoOrNull(record?.lastUsedAt),
   today: today?.number ?? null,
-  /** Null if no gateway runs. */
-  todaySince: isoOrNull(todaySince),
   /** The reason that the event is explained by today's config, or the differences from then; null if there is neither. */
   note,
 });
 
-/**
- * Evaluates an event by the config that decided it (`config`; null if no mapping decides on its path), and by today's (`now`; null
- * if that was not asked for, or if it decided).
- */
-async function explainConfigs(deps: AdminDeps, event: EventRecord, asksNow: boolean) {
+/** Evaluates an event by the config that decided it. `config` is null if no mapping decides on its path. */
+async function explainConfig(deps: AdminDeps, event: EventRecord) {
   if (WITHOUT_MAPPINGS.has(event.path))
-    return { config: null, ...(await evaluate(event, deps.snapshot(), "today")), now: null };
+    return { config: null, ...(await evaluate(event, deps.snapshot(), "today")) };
   const decided = await deps.decidedBy(event);
-  const isByToday = decided.snapshot === deps.snapshot();
-  const then = await evaluate(event, decided.snapshot, isByToday ? "today" : "by that config");
-  const now = asksNow && !isByToday ? await evaluate(event, deps.snapshot(), "today") : null;
-  return { config: configView(decided), ...then, now };
+  const when = decided.snapshot === deps.snapshot() ? "today" : "by that config";
+  return { config: configView(decided), ...(await evaluate(event, decided.snapshot, when)) };
 }
 
 /** Shows what one run of an event did, with the delivery of its reply; null if there is none. */
@@ -141,19 +90,17 @@ async function explainRun(deps: AdminDeps, id: string) {
 
 /**
  * Explains a recorded event: how each mapping of the config that decided it decides about it, what was rendered, and what its
- * runs did; with `now`, also what today's config makes of it. Sends nothing and stores nothing; a transform module that has not
- * changed runs again.
+ * runs did. Sends nothing and stores nothing; a transform module that has not changed runs again.
  * @throws RouseError `not_found`
  */
-export async function explainEvent(deps: AdminDeps, id: string, { now = false } = {}) {
-  const event = await deps.bookmarks.requireEvent(id);
+export async function explainEvent(deps: AdminDeps, id: string) {
+  const event = found(await deps.store.events.get(id), unknownId("event", id));
   const statuses = await runStatuses(deps.store, event);
   const kept = [...statuses].filter(([, status]) => status !== "forgotten");
-  const [explained, bookmark, ...runs] = await Promise.all([
-    explainConfigs(deps, event, now),
-    showBookmark(deps, id),
+  const [explained, ...runs] = await Promise.all([
+    explainConfig(deps, event),
     ...kept.map(([runId]) => explainRun(deps, runId)),
   ]);
   // Runs are in the order of the event's actions; those that are no longer kept are left out.
-  return { explanation: { event: eventDetail(event, statuses), ...explained, runs, bookmark } };
+  return { explanation: { event: eventDetail(event, statuses), ...explained, runs } };
 }

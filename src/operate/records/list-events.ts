@@ -1,7 +1,5 @@
 import type { EventRecord, Lists } from "../../store/types.ts";
-import type { Bookmarks } from "./bookmarks.ts";
-import { byId, given, matches, searchPage, type PageQuery } from "./operation.ts";
-import { hasFailedRun } from "./records.ts";
+import { byId, given, searchPage, type PageQuery } from "./operation.ts";
 import type { AdminDeps } from "../types.ts";
 import { eventView, iso, type EventView } from "./views.ts";
 import { readRecordedHook } from "../../intake/replay.ts";
@@ -118,8 +116,6 @@ async function matchesSearch(
 export type EventsQuery = PageQuery<Omit<Lists["events"]["of"], "failedRuns">> & {
   /** Those with a run that failed. */
   failed?: boolean | undefined;
-  /** Those with a bookmark. */
-  bookmarked?: boolean | undefined;
   /** Words and `field:value`, as `parseSearch` reads them. */
   search?: string | undefined;
 };
@@ -152,7 +148,7 @@ const bytesOf = ({ request: { body } }: EventRecord): number => body?.byteLength
 
 /** Looks for events batch by batch, until the page is full or the bounds are reached. */
 async function searchEvents(
-  { store }: AdminDeps,
+  { store }: Pick<AdminDeps, "store">,
   query: PageQuery<Lists["events"]["of"]>,
   search: EventSearch,
   bounds: SearchBounds,
@@ -193,36 +189,13 @@ async function searchEvents(
   }
 }
 
-/** Lists the events that have a bookmark. There are few: all filters are applied to each. */
-async function listBookmarked(
-  deps: AdminDeps & { bookmarks: Bookmarks },
-  query: EventsQuery,
-): Promise<EventsPage> {
-  const { before, idPrefix = "", since = 0, failed, search = "", limit } = query;
-  const { outcome, path, mapping } = query;
-  const asked = parseSearch(search);
-  const events: EventView[] = [];
-  for (const { eventId } of await deps.bookmarks.list()) {
-    if ((before !== undefined && eventId >= before) || !eventId.startsWith(idPrefix)) continue;
-    const event = await deps.bookmarks.getEvent(eventId);
-    if (!event || event.receivedAt < since || !matches(event, { outcome, path, mapping })) continue;
-    if (!(await matchesSearch(event, asked))) continue;
-    if (failed && !(await hasFailedRun(deps.store, event))) continue;
-    if (events.length === limit)
-      return { events, next: events.at(-1)?.id ?? null, searchedTo: null, looked: null };
-    events.push(eventView(event));
-  }
-  return { events, next: null, searchedTo: null, looked: null };
-}
-
 /** Lists events, newest first. */
 export async function listEvents(
-  deps: AdminDeps,
+  deps: Pick<AdminDeps, "store">,
   query: EventsQuery,
   bounds: SearchBounds = BOUNDS,
 ): Promise<EventsPage> {
-  const { failed, bookmarked, search, ...filters } = query;
-  if (bookmarked) return listBookmarked(deps, query);
+  const { failed, search, ...filters } = query;
   const stored = { ...filters, ...(failed ? { failedRuns: true } : {}) };
   if (search !== undefined) return searchEvents(deps, stored, parseSearch(search), bounds);
   const { rows, ...page } = await searchPage(deps.store, "events", stored, byId);

@@ -13,14 +13,12 @@ import type { ReplayOptions } from "../../intake/types.ts";
 import { unknownId } from "../../vocabulary/unknown-id.ts";
 import type { AdminDeps } from "../types.ts";
 import {
-  bookmarkView,
   deliveryDetail,
   deliveryView,
   eventDetail,
   runDetail,
   runView,
   stepView,
-  type BookmarkView,
   type RunFacts,
 } from "./views.ts";
 
@@ -45,44 +43,20 @@ export const hasFailedRun = async (store: Store, event: EventRecord): Promise<bo
   );
 
 /** @throws RouseError `not_found` */
-export async function showEvent({ store, bookmarks }: AdminDeps, id: string) {
-  const event = await bookmarks.requireEvent(id);
-  return {
-    event: eventDetail(event, await runStatuses(store, event)),
-    bookmark: await showBookmark({ bookmarks }, id),
-  };
-}
-
-/** The bookmark of an event; null if it has none. */
-export async function showBookmark(
-  { bookmarks }: Pick<AdminDeps, "bookmarks">,
-  id: string,
-): Promise<BookmarkView | null> {
-  const bookmark = await bookmarks.find(id);
-  return bookmark ? bookmarkView(bookmark) : null;
-}
-
-/**
- * Keeps an event beyond retention until its bookmark is removed.
- * @throws RouseError `not_found`, or `usage` if there are too many bookmarks.
- */
-export async function bookmarkEvent(
-  { bookmarks }: AdminDeps,
-  id: string,
-  { note }: { note?: string | undefined },
-) {
-  return { bookmark: bookmarkView(await bookmarks.add(id, note)) };
+export async function showEvent({ store }: AdminDeps, id: string) {
+  const event = found(await store.events.get(id), unknownId("event", id));
+  return { event: eventDetail(event, await runStatuses(store, event)) };
 }
 
 type AskedReplay = ReplayOptions & { dryRun: boolean };
 
 /** Replays one event with the current mappings, or with `dryRun` says what that would do. */
 export async function replayOne(
-  { bookmarks, replay, snapshot, clock }: AdminDeps,
+  { store, replay, snapshot, clock }: AdminDeps,
   id: string,
   { dryRun, ...options }: AskedReplay,
 ): ReturnType<AdminDeps["replay"]> {
-  const event = await bookmarks.getEvent(id);
+  const event = await store.events.get(id);
   if (!event) return { ok: false, failure: unknownId("event", id) };
   return dryRun ? previewReplay(event, options, snapshot(), clock.now()) : replay(event, options);
 }

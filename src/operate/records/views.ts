@@ -24,7 +24,6 @@ import type { WaitState } from "../../core/breaker.ts";
 import { LAST_CHANNEL } from "../../delivery/channels.ts";
 import { getVerdicts } from "../../people/approvals.ts";
 import { deliveryStatus } from "../../turns/receipts.ts";
-import type { Bookmark } from "./bookmarks.ts";
 import { given } from "./operation.ts";
 import {
   renderAttempt,
@@ -37,7 +36,6 @@ import {
 
 /** The operator's view of what is kept. Times are ISO 8601; what is not there is null, so that every row has all fields. */
 export type EventView = ReturnType<typeof eventView>;
-export type BookmarkView = ReturnType<typeof bookmarkView>;
 export type EventDetail = ReturnType<typeof eventDetail>;
 export type RunView = ReturnType<typeof runView>;
 export type RunDetail = ReturnType<typeof runDetail>;
@@ -59,9 +57,6 @@ export const pick = <T extends object, K extends keyof T>(
   ...names: readonly K[]
 ): Pick<T, K> =>
   Object.fromEntries(names.map((name) => [name, record[name]])) as unknown as Pick<T, K>;
-
-/** Renders a bookmark. */
-export const bookmarkView = ({ at, note }: Bookmark) => ({ at: iso(at), note: note ?? null });
 
 /** Renders a body as text if it is UTF-8, else as base64. */
 function renderBody(bytes: Uint8Array | null): {
@@ -149,7 +144,7 @@ function withDefaults(spec: RunSpec) {
 }
 
 /** Renders the fields of a run, besides its message. */
-export function runFields(spec: RunSpec): Record<string, string | boolean> {
+function runFields(spec: RunSpec): Record<string, string | boolean> {
   const { session, name } = spec;
   return given({
     agentId: session.agentId,
@@ -401,7 +396,7 @@ const nameTools = (names: readonly string[]): string =>
   (names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : "");
 
 /** Says what a run was offered of its agent's tools, and by which key of the config it was not offered the rest. */
-export const renderOffer = ({ offered, leftOut, by }: ToolOffer): string =>
+const renderOffer = ({ offered, leftOut, by }: ToolOffer): string =>
   offered.length === 0
     ? `tools offered: none (${by})`
     : `tools offered: ${nameTools(offered)}; left out by ${by}: ${nameTools(leftOut)}`;

@@ -4,7 +4,6 @@ import { isReference, mask } from "../../config/mask.ts";
 import type { Config } from "../../config/schema/index.ts";
 import { hooksKeys, hooksSchema } from "../../config/schema/hooks.ts";
 import { mappingFileSchema } from "../../config/schema/mapping.ts";
-import { getPresetName } from "../../config/schema/preset.ts";
 import { isCredentialName } from "../../core/http/credential-name.ts";
 import { isInside, readText, type FileTexts } from "../../core/files.ts";
 import { isRecord } from "../../core/json.ts";
@@ -23,10 +22,6 @@ export interface ConfigContent {
   files: Record<string, string>;
   /** A hash of the files of each transform module, by the module's name. */
   modules: Record<string, string>;
-  /** A hash of what decides and is not written in these texts: variables of the environment, and presets of plugins. */
-  basis: string;
-  /** A hash of the names of channels and models, by which actions are checked. */
-  names: string;
 }
 
 type Values = Record<string, unknown>;
@@ -101,9 +96,9 @@ const keepMappings = (masked: unknown, written: unknown): unknown =>
     : masked;
 
 /** Returns the fields of a config's `hooks` that decide something. */
-function keepHooks(written: unknown, isShown: (text: string) => boolean): Values {
+function keepHooks(written: unknown): Values {
   if (!isRecord(written)) return {};
-  const masked = mask(written, [hooksSchema], isShown) as Values;
+  const masked = mask(written, [hooksSchema], isReference) as Values;
   const kept = pick(masked, (name) => !NOT_KEPT.has(name));
   return mapValues(kept, (member, name) => {
     if (name === "mappings" || name === "presets") return keepMappings(member, written[name]);
@@ -117,7 +112,7 @@ function keepConfig(written: unknown): Values {
   return mapValues(
     pick(written, (name) => name === "hooks" || name === "agents"),
     (section, name) => {
-      if (name === "hooks") return keepHooks(section, isReference);
+      if (name === "hooks") return keepHooks(section);
       return mapValues(
         pick(section, (field) => field === "list" || field === "defaults"),
         (member, field) => {
@@ -143,45 +138,12 @@ function keepFile(file: string, texts: FileTexts | undefined): { value: unknown;
   return { value, text: renderAtLines(value, readFields(file, texts)) };
 }
 
-/** A hash of what decides besides the texts. */
-export function hashBasis(
-  { hooks, agents }: Config,
-  presets: Snapshot["offers"]["presets"],
-): string {
-  const enabled = new Set(hooks.presets.map(getPresetName));
-  const documents = presets
-    .filter(({ document }) => enabled.has(document.id))
-    .map(({ document }) => document);
-  const values = keepHooks(hooks, () => false);
-  return sha256Hex(
-    JSON.stringify([
-      values,
-      agents.list.map(({ id }) => id),
-      agents.defaults.maxTimeoutSeconds,
-      documents,
-    ]),
-  );
-}
-
-/** A hash of the names of the channels and models of a config. */
-export const hashNames = ({ channels, models }: Config): string =>
-  sha256Hex(
-    JSON.stringify([
-      Object.keys(channels).toSorted(),
-      Object.keys(models.aliases).toSorted(),
-      Object.keys(models.providers).toSorted(),
-    ]),
-  );
-
 /** The source of a snapshot: the config as it is written, and its parts. */
-interface ConfigSource extends Pick<
-  Snapshot,
-  "config" | "configFile" | "mappings" | "offers" | "texts"
-> {
+interface ConfigSource extends Pick<Snapshot, "config" | "configFile" | "mappings" | "texts"> {
   written: unknown;
 }
 
-function readContent({ written, config, configFile, mappings, offers, texts }: ConfigSource) {
+function readContent({ written, config, configFile, mappings, texts }: ConfigSource) {
   const folders = getFolders(config);
   const named = mappings.documents.flatMap((file): [string, string][] => {
     const [name, folder] = Object.entries(folders).find(([, path]) => isInside(path, file)) ?? [];
@@ -194,7 +156,6 @@ function readContent({ written, config, configFile, mappings, offers, texts }: C
     [...mappings.modules].map(([name, paths]) => [name, hashModule(paths)]),
   );
   const kept = keepConfig(written);
-  const [basis, names] = [hashBasis(config, offers.presets), hashNames(config)];
   const fields = configFile === undefined ? undefined : readFields(configFile, texts);
   const content: ConfigContent = {
     config: {
@@ -203,11 +164,9 @@ function readContent({ written, config, configFile, mappings, offers, texts }: C
     },
     files: Object.fromEntries(files.map(([name, { text }]) => [name, text])),
     modules,
-    basis,
-    names,
   };
   // Without lines and comments: a config that only looks different decides the same.
-  const values = [kept, files.map(([name, { value }]) => [name, value]), modules, basis, names];
+  const values = [kept, files.map(([name, { value }]) => [name, value]), modules];
   return { content, values };
 }
 

@@ -1,16 +1,17 @@
 import { isCredentialName } from "../../core/http/credential-name.ts";
-import type { Ms } from "../../store/types.ts";
+import { createPause } from "../../core/pause.ts";
+import { readRecordedInput } from "../../intake/replay.ts";
+import type { EventRecord, Ms, Store } from "../../store/types.ts";
+import { readAll } from "../records/operation.ts";
 import { iso } from "../records/views.ts";
 
-export type FieldType = "text" | "number" | "boolean" | "null" | "object" | "list";
+type FieldType = "text" | "number" | "boolean" | "null" | "object" | "list";
 type TypeCounts = Partial<Record<FieldType, number>>;
 
 interface Field {
   /** In how many bodies it had which type. */
   types: TypeCounts;
   events: number;
-  /** The number of bodies that had the object around it when it was last seen. */
-  around: number;
   firstSeen: Ms;
   lastSeen: Ms;
   /** Null: too many, too long, or not to be shown. */
@@ -23,8 +24,6 @@ export interface Shape {
   /** The bodies that were counted. */
   events: number;
   fields: Map<string, Field>;
-  /** True if bodies had more fields or levels than are counted. */
-  isCut: boolean;
 }
 
 const MAX_FIELDS = 3000;
@@ -41,7 +40,6 @@ export const createShape = (path: string): Shape => ({
   path,
   events: 0,
   fields: new Map(),
-  isCut: false,
 });
 
 const UUID_OR_HEX = /^(?=.*\d)[0-9a-f-]{8,}$/i;
@@ -64,23 +62,10 @@ function toName(around: string, key: string): string {
 }
 
 /** Returns the type of a value of a body. */
-export function toType(value: unknown): FieldType {
+function toType(value: unknown): FieldType {
   if (value === null) return "null";
   if (Array.isArray(value)) return "list";
   return typeof value === "string" ? "text" : (typeof value as "number" | "boolean" | "object");
-}
-
-/** The name of the object or list around a field; undefined for a field of the body itself. */
-export function getAround(name: string): string | undefined {
-  if (name.endsWith("[]")) return name.slice(0, -2);
-  const end = name.replace(/`[^`]*`$/, "").lastIndexOf(".");
-  return end < 0 ? undefined : name.slice(0, end);
-}
-
-/** Counts the bodies that had the object around a field. */
-export function countAround({ events, fields }: Shape, name: string): number {
-  const around = getAround(name);
-  return around === undefined ? events : (fields.get(around)?.types.object ?? 0);
 }
 
 const SECRET =
@@ -98,14 +83,10 @@ function addValue(field: Field, name: string, value: unknown): void {
 interface Walk {
   found: Map<string, { types: Set<FieldType>; values: Set<unknown> }>;
   nodes: number;
-  isCut: boolean;
 }
 
 function walkValue(walk: Walk, value: unknown, name: string, level: number): void {
-  if (++walk.nodes > MAX_NODES || level > MAX_LEVELS) {
-    walk.isCut = true;
-    return;
-  }
+  if (++walk.nodes > MAX_NODES || level > MAX_LEVELS) return;
   const type = toType(value);
   if (name !== "") {
     const field = walk.found.get(name) ?? { types: new Set(), values: new Set() };
@@ -126,19 +107,15 @@ function walkValue(walk: Walk, value: unknown, name: string, level: number): voi
 
 /** Counts a body. Bodies are counted in the order in which they came. */
 export function addToShape(shape: Shape, payload: unknown, receivedAt: Ms): void {
-  const walk: Walk = { found: new Map(), nodes: 0, isCut: false };
+  const walk: Walk = { found: new Map(), nodes: 0 };
   walkValue(walk, payload, "", 0);
   shape.events++;
   for (const [name, { types, values }] of walk.found) {
     let field = shape.fields.get(name);
-    if (!field && shape.fields.size >= MAX_FIELDS) {
-      walk.isCut = true;
-      continue;
-    }
+    if (!field && shape.fields.size >= MAX_FIELDS) continue;
     field ??= {
       types: {},
       events: 0,
-      around: 0,
       firstSeen: receivedAt,
       lastSeen: receivedAt,
       values: new Set(),
@@ -148,55 +125,60 @@ export function addToShape(shape: Shape, payload: unknown, receivedAt: Ms): void
     for (const type of types) field.types[type] = (field.types[type] ?? 0) + 1;
     field.firstSeen = Math.min(field.firstSeen, receivedAt);
     field.lastSeen = Math.max(field.lastSeen, receivedAt);
-    // The object around a field was found, and counted, before it.
-    field.around = countAround(shape, name);
     for (const value of values) addValue(field, name, value);
   }
-  shape.isCut ||= walk.isCut;
 }
-
-/** The record of a shape: names and types, and no value. */
-export interface KeptShape {
-  events: number;
-  isCut: boolean;
-  /** A list and no object, since a field may be named `__proto__`. */
-  fields: [name: string, field: Field & { values: null }][];
-}
-
-export const toKeptShape = ({ events, isCut, fields }: Shape): KeptShape => ({
-  events,
-  isCut,
-  fields: [...fields].map(([name, field]) => [name, { ...field, values: null }]),
-});
-
-export const fromKeptShape = (path: string, { fields, ...kept }: KeptShape): Shape => ({
-  ...kept,
-  path,
-  fields: new Map(fields),
-});
 
 /** The fields of a hook's bodies, as they are shown. */
 export type HookShape = ReturnType<typeof toHookShape>;
 export type FieldShape = HookShape["fields"][number];
 
-/** Shows the fields of recorded bodies, and then those that only bodies before them had, which `earlier` has. */
-export function toHookShape({ path, events, fields }: Shape, earlier?: Shape) {
-  const known = earlier?.fields ?? new Map<string, Field>();
-  const gone = [...known].filter(([name]) => !fields.has(name));
-  const toShape = (share: number, [name, field]: [string, Field]) => ({
+/** Shows the fields of bodies. `events`: the number of bodies that were counted. */
+export const toHookShape = ({ path, events, fields }: Shape) => ({
+  path,
+  events,
+  fields: [...fields].map(([name, field]) => ({
     /** `labels[].name`: lists are `[]`, and keys that look like ids are `*`. */
     name,
     types: field.types,
-    /** The part of the bodies that have it, from 0 to 1. It is 0 if only bodies before those that were counted had it. */
-    share,
+    /** The part of the bodies that have it, from 0 to 1. */
+    share: Math.round((field.events / events) * 1000) / 1000,
     /** All values that it had, if they are few and short and do not look like secrets. */
     ...(field.values && field.values.size > 0 && { values: [...field.values] }),
-    firstSeen: iso(Math.min(field.firstSeen, known.get(name)?.firstSeen ?? field.firstSeen)),
+    firstSeen: iso(field.firstSeen),
     lastSeen: iso(field.lastSeen),
-  });
-  const shown = [...fields].map((one) =>
-    toShape(Math.round((one[1].events / events) * 1000) / 1000, one),
-  );
-  /** `events`: the number of bodies that were counted. */
-  return { path, events, fields: [...shown, ...gone.map((one) => toShape(0, one))] };
+  })),
+});
+
+/** Events hold their bodies: pages are small. */
+const PAGE = 20;
+/** A larger body takes long to read, and says little more about its fields. */
+const MAX_BODY_BYTES = 256 * 1024;
+/** The newest events of a path that are looked at. */
+const MAX_EVENTS = 5000;
+
+/** Returns whether an event says something about its sender's bodies: that of a replay was counted before. */
+const isCountable = ({ outcome, replayOf, request: { body } }: EventRecord): boolean =>
+  outcome !== "duplicate" &&
+  replayOf === undefined &&
+  body !== null &&
+  body.length <= MAX_BODY_BYTES;
+
+/** Shows the fields of the last bodies of a path. */
+export async function showShape(
+  store: Store,
+  path: string,
+  last: number,
+): Promise<{ shape: HookShape }> {
+  const shape = createShape(path);
+  const pause = createPause();
+  let looked = 0;
+  for await (const event of readAll(store, "events", { path }, PAGE)) {
+    if (shape.events === last || ++looked > MAX_EVENTS) break;
+    const read = isCountable(event) ? readRecordedInput(event, undefined) : undefined;
+    if (read?.ok) addToShape(shape, read.input.payload, event.receivedAt);
+    // Between two bodies hooks are answered.
+    await pause();
+  }
+  return { shape: toHookShape(shape) };
 }

@@ -9,14 +9,13 @@ import { BROKEN, NO_ROUTE } from "../../store/types.ts";
 import {
   ADVICE,
   checkLimits,
+  checkLost,
   fail,
-  SENDER_CHECKS,
   warn,
   type Check,
   type Checks,
   type CheckView,
 } from "./doctor-checks.ts";
-import { checkTools } from "../people/tools.ts";
 import { describeGateways, type GatewayView } from "./system.ts";
 import type { AdminDeps } from "../types.ts";
 import { countWaiting } from "./activity.ts";
@@ -24,8 +23,6 @@ import { iso } from "../records/views.ts";
 
 const BACKLOG_WARN_SECONDS = 60;
 const MAX_LISTED = 100;
-/** Fields that are named at most. */
-const MAX_CHANGES = 5;
 
 /** Names the problems behind the first one. */
 const renderMore = ({ length }: readonly unknown[]): string =>
@@ -65,8 +62,8 @@ const CONFIG_CHECKS: Checks = {
       `the last change could not be taken over, the config before it is in use: ${renderIssue(first)}${renderMore(more)}`,
     );
   },
-  warnings: async ({ hookShapes }, snapshot) => {
-    const [first, ...more] = [...snapshot.warnings, ...(await hookShapes.recorded()).warnings];
+  warnings: (_deps, { warnings }) => {
+    const [first, ...more] = warnings;
     if (!first) return "no problems found";
     return warn(`${first.path}: ${first.message}${renderMore(more)}`);
   },
@@ -178,18 +175,6 @@ const checkSignatures: Check = (deps) => {
   return `${seen} of ${states.length} signed paths had a signature that fits since the start`;
 };
 
-const checkShapes: Check = async ({ hookShapes }) => {
-  const { bodyChanges } = await hookShapes.recorded();
-  if (bodyChanges.length === 0)
-    return "no field that mappings read has gone from the bodies of a hook";
-  const shown = bodyChanges.slice(0, MAX_CHANGES).map(({ message }) => message);
-  const left = bodyChanges.length - shown.length;
-  const more = left > 0 ? `; and ${left} more` : "";
-  return warn(
-    `${shown.join("; ")}${more}: the sender's bodies have changed, see \`rouse hooks <path>\``,
-  );
-};
-
 /** Plugins, MCP servers, models and channels. */
 const PART_CHECKS: Checks = {
   services: (deps) => {
@@ -215,7 +200,6 @@ const PART_CHECKS: Checks = {
       .map(({ name, state, tools }) => `${name}: ${state}, ${plural(tools, "tool")}`)
       .join("; ");
   },
-  tools: checkTools,
   limits: checkLimits,
   breakers: (deps) => {
     const open = deps.status().breakers.filter(({ state }) => state !== "closed");
@@ -269,24 +253,6 @@ const CLUSTER_CHECKS: Checks = {
     if (told.length > 0) return warn(told.join("; "));
     return `${live.length} share the store, with the same version and config: ${live.map(at).join(", ")}`;
   },
-  leases: async ({ cluster }) => {
-    const found = await describeGateways(cluster);
-    if (found.leases.length === 0) return "no work is limited to one gateway";
-    const text = found.leases
-      .map(
-        (lease) =>
-          `${lease.name}: ${lease.holder === null ? "no gateway" : `${at(lease)} since ${lease.since}`}`,
-      )
-      .join("; ");
-    const isLeft =
-      found.leases.some((lease) => lease.holder === null) &&
-      found.gateways.some((one) => one.alive && one.workers);
-    return isLeft
-      ? warn(
-          `${text}: what no gateway does goes to one with workers within 15 seconds; run the check again`,
-        )
-      : text;
-  },
 };
 
 const LITTLE_SPACE_MB = 200;
@@ -332,23 +298,13 @@ const MACHINE_CHECKS: Checks = {
       `the oldest body has been kept for ${plural(days, "day")} longer than hooks.retention: old records are not removed; look in the log for "old records could not be removed", and start a gateway with workers if none runs`,
     );
   },
-  clock: async (deps) => {
-    const [newest] = await deps.store.events.list({ limit: 1 });
-    const ahead = (newest?.receivedAt ?? 0) - deps.clock.now();
-    return ahead > 60_000
-      ? fail(
-          `the newest event is ${Math.round(ahead / 1000)} s in the future: the system's clock went back`,
-        )
-      : new Date(deps.clock.now()).toISOString();
-  },
 };
 
 const CHECKS: Checks = {
   ...CONFIG_CHECKS,
   ...WORK_CHECKS,
   signatures: checkSignatures,
-  ...SENDER_CHECKS,
-  shapes: checkShapes,
+  lost: checkLost,
   ...PART_CHECKS,
   ...CLUSTER_CHECKS,
   ...MACHINE_CHECKS,

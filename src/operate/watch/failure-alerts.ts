@@ -41,10 +41,9 @@ const toKey = (id: string): string => `failures.reported.${id}`;
 const AGAIN_MS = 24 * 3_600_000;
 
 /** Returns whether a group has to be reported: it never was, or it came back after it had been resolved. */
-function isDue({ status, resolved }: FailureGroup, at: Ms | undefined): boolean {
-  return (
-    status === "open" && (at === undefined || (resolved !== null && Date.parse(resolved.at) > at))
-  );
+function isDue({ status, resolvedAt }: FailureGroup, at: Ms | undefined): boolean {
+  const cameBack = at !== undefined && resolvedAt !== null && Date.parse(resolvedAt) > at;
+  return status === "open" && (at === undefined || cameBack);
 }
 
 function renderText({ id, title, isReopened, count, example, from }: FailureGroup): string {
@@ -61,7 +60,7 @@ const toGroupReport = (group: FailureGroup): Report => ({
   text: renderText(group),
   body: { type: "failure", failure: group },
   // Another one after the group has come back.
-  idempotencyKey: `${group.id}_${group.resolved ? Date.parse(group.resolved.at) : 0}.0`,
+  idempotencyKey: `${group.id}_${group.resolvedAt === null ? 0 : Date.parse(group.resolvedAt)}.0`,
   name: group.id,
 });
 

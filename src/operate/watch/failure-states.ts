@@ -1,12 +1,10 @@
 import { StoredList, type StoredListDeps } from "../../store/stored-list.ts";
 import type { Ms, Reads } from "../../store/types.ts";
 
-/** The decision of people about a group of failures; none: the group is open. */
+/** A group of failures that a person has resolved. */
 export interface GroupState {
   id: string;
-  snoozedUntil?: Ms;
-  /** `version`: the number of the config that was in use. */
-  resolved?: { at: Ms; version: number | null };
+  resolvedAt: Ms;
 }
 
 const VALUE = "failures.states";

@@ -2,16 +2,14 @@ import { sha256Hex } from "../../core/secret.ts";
 import { plural } from "../../core/text.ts";
 import { addFailures, type FailureSum, type Ms } from "../../store/types.ts";
 import { unknownId } from "../../vocabulary/unknown-id.ts";
-import { found, matches, refuse } from "../records/operation.ts";
-import { iso } from "../records/views.ts";
+import { found, matches } from "../records/operation.ts";
+import { iso, isoOrNull } from "../records/views.ts";
 import type { AdminDeps } from "../types.ts";
 import { readStates, type GroupState } from "./failure-states.ts";
 
-export const GROUP_STATUSES = ["open", "snoozed", "resolved"] as const;
+export const GROUP_STATUSES = ["open", "resolved"] as const;
 type GroupStatus = (typeof GROUP_STATUSES)[number];
-export const GROUP_ACTIONS = ["snooze", "resolve", "reopen"] as const;
-export const UNTIL =
-  'write a time from now on such as "4h" or "2d", or a date such as "2026-01-31T08:00"';
+export const GROUP_ACTIONS = ["resolve", "reopen"] as const;
 
 /** Those that were changed last are kept. */
 const MAX_STATES = 1000;
@@ -119,11 +117,6 @@ function renderTitle({
   return `Hooks ${where} ${what}: ${reason ?? "no reason is recorded"}`;
 }
 
-function getStatus({ snoozedUntil, resolved }: GroupState, last: Ms, now: Ms): GroupStatus {
-  if (resolved && resolved.at >= last) return "resolved";
-  return snoozedUntil !== undefined && snoozedUntil > now ? "snoozed" : "open";
-}
-
 /** Failures with the same error. Times are ISO 8601; what is not there is null. */
 export type FailureGroup = ReturnType<typeof toGroup>;
 
@@ -131,9 +124,8 @@ function toGroup(sums: readonly FailureSum[], states: readonly GroupState[], now
   const sum = sums.reduce(addFailures);
   const error = toError(sum);
   const id = `fgr_${sha256Hex(JSON.stringify(Object.values(error))).slice(0, 16)}`;
-  const state = states.find((one) => one.id === id) ?? { id };
-  const { snoozedUntil, resolved } = state;
-  const status = getStatus(state, sum.last, now);
+  const { resolvedAt } = states.find((one) => one.id === id) ?? {};
+  const status: GroupStatus = (resolvedAt ?? -1) >= sum.last ? "resolved" : "open";
   const senders = toSenders(sums);
   const hours = Array.from({ length: HOURS }, () => 0);
   for (const { hour, count } of sums) {
@@ -158,10 +150,9 @@ function toGroup(sums: readonly FailureSum[], states: readonly GroupState[], now
     /** The id of the newest one. */
     example: sum.example,
     status,
-    snoozedUntil: status === "snoozed" && snoozedUntil !== undefined ? iso(snoozedUntil) : null,
-    resolved: resolved ? { ...resolved, at: iso(resolved.at) } : null,
+    resolvedAt: isoOrNull(resolvedAt),
     /** True if it came back after it had been resolved. */
-    isReopened: resolved !== undefined && status !== "resolved",
+    isReopened: resolvedAt !== undefined && status === "open",
   };
 }
 
@@ -229,71 +220,30 @@ export async function listFailures(
   };
 }
 
-/** The number of the config that decided the event behind the newest failure of a group; null if it is not known. */
-async function findLastVersion(
-  { store }: AdminDeps,
-  { kind, example }: FailureGroup,
-): Promise<number | null> {
-  const runId = kind === "delivery" ? (await store.deliveries.get(example))?.runId : example;
-  const eventId = kind === "event" ? example : runId && (await store.runs.get(runId))?.eventId;
-  const config = eventId ? (await store.events.get(eventId))?.config : undefined;
-  return config === undefined ? null : ((await store.configs.get(config))?.number ?? null);
-}
-
-async function findGroup(deps: AdminDeps, id: string): Promise<FailureGroup> {
-  const { groups } = await readGroups(deps, deps.clock.now() - WEEK_MS);
-  return found(
-    groups.find((one) => one.id === id),
-    unknownId("failure", id),
-  );
-}
-
 /**
- * Shows one group of failures. `lastVersion` is the number of the config in which it failed last; null if it is not known.
+ * Shows one group of failures.
  * @throws RouseError `not_found` if nothing of it failed within a week.
  */
 export async function showFailure(deps: AdminDeps, id: string) {
-  const failure = await findGroup(deps, id);
-  return { failure, lastVersion: await findLastVersion(deps, failure) };
-}
-
-/** The number of the config in use; null if it is not recorded. */
-async function getVersion({ store, snapshot }: AdminDeps): Promise<number | null> {
-  const id = snapshot().decidingConfig?.id;
-  return id === undefined ? null : ((await store.configs.get(id))?.number ?? null);
-}
-
-/** A change of a group. */
-interface GroupChange {
-  action: (typeof GROUP_ACTIONS)[number];
-  /** Of `snooze`. */
-  until?: Ms | undefined;
-}
-
-function decide(
-  { action, until }: GroupChange,
-  version: number | null,
-  now: Ms,
-): Omit<GroupState, "id"> {
-  if (action === "reopen") return {};
-  if (action === "resolve") return { resolved: { at: now, version } };
-  if (until !== undefined && until > now) return { snoozedUntil: until };
-  const message = `until: ${until === undefined ? UNTIL : "name a time in the future"}`;
-  refuse(message);
+  const { groups } = await readGroups(deps, deps.clock.now() - WEEK_MS);
+  const failure = groups.find((one) => one.id === id);
+  return { failure: found(failure, unknownId("failure", id)) };
 }
 
 /**
- * Snoozes, resolves or reopens a group. A resolve is of the config in use; the group is open again as soon as something of it fails
- * later.
- * @throws RouseError `not_found`, or `usage` if `until` is over.
+ * Resolves or reopens a group. A resolved one is open again as soon as something of it fails later.
+ * @throws RouseError `not_found`
  */
-export async function changeFailure(deps: AdminDeps, id: string, wanted: GroupChange) {
-  await findGroup(deps, id);
-  const version = await getVersion(deps);
+export async function changeFailure(
+  deps: AdminDeps,
+  id: string,
+  { action }: { action: (typeof GROUP_ACTIONS)[number] },
+) {
+  await showFailure(deps, id);
   await deps.failures.change((list) => {
-    const changed = { id, ...decide(wanted, version, deps.clock.now()) };
+    const resolved = action === "resolve" ? [{ id, resolvedAt: deps.clock.now() }] : [];
     const others = list.filter((one) => one.id !== id);
-    return { list: [changed, ...others].slice(0, MAX_STATES), result: undefined };
+    return { list: [...resolved, ...others].slice(0, MAX_STATES), result: undefined };
   });
   return showFailure(deps, id);
 }

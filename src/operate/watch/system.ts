@@ -190,21 +190,21 @@ function findOwner(path: string, mappings: readonly { id: string; at: string }[]
 }
 
 /** One thing about the config and its mappings that should be looked at. */
-export type Finding = Awaited<ReturnType<typeof listFindings>>["findings"][number];
+export type Finding = ReturnType<typeof listFindings>["findings"][number];
 
-/** Lists what lint and the shapes of recorded bodies have found, the problems of the config on disk, and mappings in shadow. */
-export async function listFindings({ snapshot, hookShapes, status }: AdminDeps) {
-  const { warnings, bodyChanges } = await hookShapes.recorded();
-  const { mappings } = snapshot().mappings;
+/** Lists what lint has found, the problems of the config on disk, and mappings in shadow. */
+export function listFindings({ snapshot, status }: AdminDeps) {
+  const { mappings: set, warnings } = snapshot();
+  const { mappings } = set;
   const toFinding = (
-    from: "config" | "lint" | "shape" | "shadow",
-    { path, message, file, line }: Partial<Issue> & Pick<Issue, "message">,
-    mapping = path === undefined ? null : findOwner(path, mappings),
+    from: "config" | "lint" | "shadow",
+    { path, message, file, line }: Issue,
+    mapping = findOwner(path, mappings),
   ) => ({
-    /** `config`: the file on disk cannot be used. `lint`: mappings. `shape`: bodies have changed. `shadow`: a mapping that starts nothing. */
+    /** `config`: the file on disk cannot be used. `lint`: mappings. `shadow`: a mapping that starts nothing. */
     from,
-    /** The field of the config; null if the message names it. */
-    path: path ?? null,
+    /** The field of the config. */
+    path,
     message,
     /** The id of the mapping that it is about; null if it is about another thing. */
     mapping,
@@ -216,8 +216,7 @@ export async function listFindings({ snapshot, hookShapes, status }: AdminDeps) 
   return {
     findings: [
       ...status().reloadProblems.map((issue) => toFinding("config", issue)),
-      ...[...snapshot().warnings, ...warnings].map((issue) => toFinding("lint", issue)),
-      ...bodyChanges.map(({ mapping, message }) => toFinding("shape", { message }, mapping)),
+      ...warnings.map((issue) => toFinding("lint", issue)),
       ...inShadow.map(({ id, at: path }) => {
         const message = `starts nothing: \`rouse hooks enable ${id}\` makes it live`;
         return toFinding("shadow", { path, message }, id);

@@ -15,9 +15,6 @@ import {
 } from "./changes.ts";
 import { readEvents, type Selection } from "./selection.ts";
 
-const DAY_MS = 86_400_000;
-/** Runs of this time say what a run uses. */
-const USAGE_MS = 30 * DAY_MS;
 const MAX_EXAMPLES = 3;
 
 /** An event that a change concerns. For operators only: it quotes the event. */
@@ -45,7 +42,6 @@ export interface WhatIfGroup {
 }
 
 interface WhatIfOptions {
-  /** Has the events, and the tokens that recorded runs used. */
   store: Reads;
   /**
    * The events. Repeats and replays are compared if they are named by their ids; else they are skipped, since their first event is
@@ -66,7 +62,7 @@ export type WhatIfReport = Omit<WhatIfEnd, "type">;
 
 /** A line of a comparison: how far it came, and at last the whole report. */
 export type WhatIfLine = ({ type: "progress" } & WhatIfCounts) | WhatIfEnd;
-export type WhatIfEnd = Awaited<ReturnType<Comparison["end"]>>;
+export type WhatIfEnd = ReturnType<Comparison["end"]>;
 
 function toExample(
   { id, receivedAt, path }: EventRecord,
@@ -98,8 +94,6 @@ class Comparison {
   readonly #groups = new Map<string, WhatIfGroup>();
   readonly #skippedFor = new Map<string, number>();
   readonly #outcomes = new Map<string, number>();
-  /** Runs that would start more, by mapping. */
-  readonly #started = new Map<string, number>();
   readonly counts = {
     /** Events that were looked at. */
     events: 0,
@@ -133,12 +127,9 @@ class Comparison {
 
   #count(changes: readonly Change[]): void {
     this.counts.changed++;
-    const starts = changes.filter(({ kind }) => kind === "starts");
-    if (starts.length > 0) this.counts.wouldRun++;
+    if (changes.some(({ kind }) => kind === "starts")) this.counts.wouldRun++;
     if (changes.some(({ kind, action }) => (kind === "stops" || kind === "rejected") && action))
       this.counts.wouldNotRun++;
-    for (const { action, mapping } of starts)
-      if (action?.action.kind === "run") addOne(this.#started, mapping ?? "");
   }
 
   /** Adds the changes of one event, which counts once in each group. */
@@ -162,39 +153,10 @@ class Comparison {
     }
   }
 
-  /**
-   * Runs that would start more in a day, and the tokens that they would use if each used as much as a recorded run of its mapping,
-   * or of any: null if no run says so.
-   */
-  async #perDay(days: number): Promise<{ runs: number; tokens: number | null }> {
-    const started = [...this.#started];
-    const runs = started.reduce((sum, [, count]) => sum + count, 0) / days;
-    if (runs === 0) return { runs, tokens: 0 };
-    const usage = await this.#options.store.runs.sumUsage({
-      by: "mapping",
-      since: this.#options.now - USAGE_MS,
-    });
-    const getMean = (name?: string): number | undefined => {
-      // Runs that no mapping started are named in parentheses.
-      const rows = usage.filter(({ key }) =>
-        name === undefined ? !key.startsWith("(") : key === name,
-      );
-      const used = rows.reduce((sum, row) => sum + row.inputTokens + row.outputTokens, 0);
-      return used === 0 ? undefined : used / rows.reduce((sum, row) => sum + row.runs, 0);
-    };
-    const all = getMean();
-    const tokens = started.reduce(
-      (sum, [name, count]) => sum + (count / days) * (getMean(name) ?? all ?? 0),
-      0,
-    );
-    return { runs, tokens: all === undefined ? null : tokens };
-  }
-
-  /** The whole report. Reads what runs have used. */
-  async end() {
+  /** The whole report. */
+  end() {
     const { selection, now } = this.#options;
     const periodMs = Math.max(0, now - (selection.since ?? Math.min(this.#oldest, now)));
-    const days = periodMs / DAY_MS;
     return {
       type: "end" as const,
       ...this.counts,
@@ -204,8 +166,6 @@ class Comparison {
       outcomes: Object.fromEntries(this.#outcomes),
       /** The number of events that were skipped, by the reason. */
       skippedFor: Object.fromEntries(this.#skippedFor),
-      /** Null if the events cover less than a day. */
-      perDay: days >= 1 ? await this.#perDay(days) : null,
       /** Largest first. */
       groups: [...this.#groups.values()].toSorted((a, b) => b.count - a.count),
     };

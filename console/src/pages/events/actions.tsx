@@ -1,35 +1,17 @@
 import { useState } from "preact/hooks";
-import { ask } from "../../api.ts";
 import { useReadOnly } from "../../console-mode.ts";
 import { useAction } from "../../resource.ts";
 import { go, href, place } from "../../router.ts";
 import { Button } from "../../ui/basic.tsx";
 import { confirmed } from "../../ui/dialog.tsx";
 import { useKeys } from "../../ui/keys.ts";
-import { toast, toastError } from "../../ui/toast.tsx";
+import { toastError } from "../../ui/toast.tsx";
 import { Compare, CHOOSE } from "./compare.tsx";
 import { FreezeDialog } from "../mappings/freeze.tsx";
 import { copyCurl } from "./curl.ts";
 import { Discard, EditReplay } from "./dialogs.tsx";
 import { replay, Replayed } from "./replay.tsx";
 import type { EventInFull, ExplanationView, ReplayView } from "./types.ts";
-
-/** Bookmarks an event, or takes the bookmark away; the toast takes that back. */
-async function setBookmark(id: string, on: boolean, onChange: () => void): Promise<void> {
-  await ask(
-    `/events/${encodeURIComponent(id)}/bookmark`,
-    on ? { method: "PUT", body: {} } : { method: "DELETE" },
-  );
-  onChange();
-  toast(
-    on
-      ? "Bookmarked: the event is kept until you remove the bookmark."
-      : "Removed the bookmark: the event is kept as long as others.",
-    {
-      undo: () => void setBookmark(id, !on, onChange).catch(toastError),
-    },
-  );
-}
 
 interface Result {
   result: ReplayView;
@@ -71,17 +53,13 @@ export function Actions({
   explanation: ExplanationView;
   onChange(): void;
 }) {
-  const { event, bookmark } = explanation;
+  const { event } = explanation;
   const [open, setOpen] = useState<Open>(null);
   const { page, query } = place.value;
   const comparing = query["compare"] !== undefined;
   const setCompare = (compare: string | undefined): void =>
     go(href(page, event.id, { ...query, compare }), { replace: true });
   const [start, busy, result] = useReplay(event, onChange);
-  const [mark, marking] = useAction(
-    () => setBookmark(event.id, bookmark === null, onChange),
-    toastError,
-  );
   const openBench = (mapping: string): void => go(href("mappings", mapping, { event: event.id }));
   const edit = (): void => openBench(event.mapping ?? event.nearest?.mapping ?? "new");
   const noBody = event.bodyBytes === null;
@@ -114,9 +92,6 @@ export function Actions({
             Freeze as a test
           </Button>
           <Button onClick={() => setCompare(CHOOSE)}>Compare</Button>
-          <Button onClick={mark} busy={marking}>
-            {bookmark === null ? "☆ Bookmark" : "★ Remove the bookmark"}
-          </Button>
           <Button onClick={() => void copyCurl(event).catch(toastError)} disabled={noBody}>
             Copy as curl
           </Button>

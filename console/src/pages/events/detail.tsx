@@ -51,7 +51,7 @@ const isOpen = ({ event }: ExplanationView): boolean =>
   (event.bodyBytes ?? 0) <= MAX_LIVE_BYTES &&
   event.actions.some(({ status }) => status !== undefined && !ENDED.test(status));
 
-function eventFacts({ event, config, bookmark }: ExplanationView) {
+function eventFacts({ event, config }: ExplanationView) {
   const link = (id: string | null) =>
     id && <Id id={id} to={href("events", id, place.value.query)} />;
   return [
@@ -80,16 +80,8 @@ function eventFacts({ event, config, bookmark }: ExplanationView) {
     ["Decided by", config && `${config.text}${config.isToday ? ", in use today" : ""}`],
     ["Note", config?.note && visibleText(config.note)],
     ["Trace", event.traceId && <span class="mono">{event.traceId}</span>],
-    ["Bookmarked", bookmark && <Bookmarked bookmark={bookmark} />],
   ] as const;
 }
-
-const Bookmarked = ({ bookmark }: { bookmark: NonNullable<ExplanationView["bookmark"]> }) => (
-  <>
-    <Time iso={bookmark.at} />
-    {bookmark.note === null ? "" : `: ${visibleText(bookmark.note)}`}
-  </>
-);
 
 function Handled({
   handled,
@@ -160,7 +152,7 @@ function Shadow({ would }: { would: EventInFull["would"] }) {
   );
 }
 
-function Why({ explanation: { event, evaluation, note, now } }: { explanation: ExplanationView }) {
+function Why({ explanation: { event, evaluation, note } }: { explanation: ExplanationView }) {
   return (
     <>
       <Section title="Why">
@@ -172,7 +164,6 @@ function Why({ explanation: { event, evaluation, note, now } }: { explanation: E
             <Traces traces={evaluation.traces} event={event.id} />
           )
         ) : null}
-        {now?.note ? <p class="warn">Today: {visibleText(now.note)}</p> : null}
       </Section>
       {evaluation ? (
         <Section title="Result">

@@ -15,16 +15,7 @@ const ReplayEvents = lazy(async () => (await import("../../bulk-button.tsx")).Re
 /** The detail is as long as the list, and is loaded when the first event is opened. */
 const Detail = lazy(async () => (await import("./detail.tsx")).Detail);
 
-const FILTERS = [
-  "outcome",
-  "path",
-  "mapping",
-  "failed",
-  "since",
-  "until",
-  "search",
-  "bookmarked",
-] as const;
+const FILTERS = ["outcome", "path", "mapping", "failed", "since", "until", "search"] as const;
 
 const Filters = () => (
   <>
@@ -33,7 +24,6 @@ const Filters = () => (
     <PathAndMapping />
     <TimeSpan label="Since" />
     <FilterCheck name="failed" label="With a failed run" />
-    <FilterCheck name="bookmarked" label="Bookmarked" />
   </>
 );
 

@@ -9,7 +9,6 @@ import { href } from "../../router.ts";
 import { Button, Facts, Id, Section, Status, Time } from "../../ui/basic.tsx";
 import { Prose } from "../../ui/prose.tsx";
 import { TimeBars } from "../../ui/chart.tsx";
-import { Select } from "../../ui/fields.tsx";
 import { number, visibleText } from "../../ui/format.ts";
 import { Loaded } from "../../ui/states.tsx";
 import { Table, type Column } from "../../ui/table.tsx";
@@ -19,12 +18,6 @@ type Change = Record<string, string>;
 type Act = (change: Change, said: string) => void;
 
 const HOUR_MS = 3_600_000;
-const SNOOZES = [
-  ["1h", "1 hour"],
-  ["4h", "4 hours"],
-  ["1d", "1 day"],
-  ["7d", "7 days"],
-] as const;
 const PAGES = { event: "events", run: "runs", delivery: "deliveries" } as const;
 
 const exampleHref = ({ kind, example }: FailureGroup): string => href(PAGES[kind], example);
@@ -46,27 +39,13 @@ function Actions({ group, act, busy }: { group: FailureGroup; act: Act; busy: bo
   return (
     <div class="actions">
       {group.status === "open" ? (
-        <>
-          <Select
-            label="Snooze"
-            value=""
-            options={[["", "Snooze for…"], ...SNOOZES]}
-            onChange={(until) =>
-              until !== "" &&
-              act(
-                { action: "snooze", until },
-                `Snoozed for ${SNOOZES.find(([value]) => value === until)?.[1]}.`,
-              )
-            }
-          />
-          <Button
-            kind="primary"
-            busy={busy}
-            onClick={() => act({ action: "resolve" }, "Resolved. It opens again if it comes back.")}
-          >
-            Resolve
-          </Button>
-        </>
+        <Button
+          kind="primary"
+          busy={busy}
+          onClick={() => act({ action: "resolve" }, "Resolved. It opens again if it comes back.")}
+        >
+          Resolve
+        </Button>
       ) : (
         <Button busy={busy} onClick={() => act({ action: "reopen" }, "Open again.")}>
           Reopen
@@ -76,31 +55,16 @@ function Actions({ group, act, busy }: { group: FailureGroup; act: Act; busy: bo
   );
 }
 
-type Shown = Answer<typeof showFailure>;
-
-const inVersion = (version: number | null): string =>
-  version === null ? "" : ` in config version ${version}`;
-
-function toState({ failure: { status, snoozedUntil, resolved, isReopened }, lastVersion }: Shown) {
+function toState({ status, resolvedAt, isReopened }: FailureGroup) {
   return (
     <>
-      <Status
-        word={status}
-        tone={status === "resolved" ? "good" : status === "snoozed" ? "warn" : "bad"}
-      />
-      {snoozedUntil ? (
+      <Status word={status} tone={status === "resolved" ? "good" : "bad"} />
+      {resolvedAt === null ? null : (
         <>
-          {" "}
-          ends <Time iso={snoozedUntil} />
+          {isReopened ? " · came back after it was resolved " : " "}
+          <Time iso={resolvedAt} />
         </>
-      ) : null}
-      {resolved ? (
-        <>
-          {" "}
-          {isReopened ? `· came back${inVersion(lastVersion)} after it was resolved` : ""}
-          {inVersion(resolved.version)} <Time iso={resolved.at} />
-        </>
-      ) : null}
+      )}
     </>
   );
 }
@@ -116,8 +80,7 @@ const SENDERS: readonly Column<FailureSender>[] = [
   { head: "Last", cell: ({ lastSeen }) => <Time iso={lastSeen} /> },
 ];
 
-function Group({ shown }: { shown: Shown }) {
-  const { failure: group } = shown;
+function Group({ group }: { group: FailureGroup }) {
   const current = Math.floor(Date.now() / HOUR_MS);
   const times = group.hours.map((_, index) =>
     new Date((current - group.hours.length + 1 + index) * HOUR_MS).toISOString(),
@@ -126,7 +89,7 @@ function Group({ shown }: { shown: Shown }) {
     <>
       <Facts
         pairs={[
-          ["Status", toState(shown)],
+          ["Status", toState(group)],
           ["Count", number(group.count)],
           ["Last seen", <Time key="last" iso={group.lastSeen} />],
           ["First seen", <Time key="first" iso={group.firstSeen} />],
@@ -179,7 +142,7 @@ function Group({ shown }: { shown: Shown }) {
 /** One group of failures: how it went, an example, and what is done about it. */
 export function Detail({ id, onChange }: { id: string; onChange(): void }) {
   const path = `/failures/${encodeURIComponent(id)}`;
-  const group = useResource<Shown>(path, { live: true });
+  const group = useResource<Answer<typeof showFailure>>(path, { live: true });
   const [act, busy] = useAction(async (change: Change, said: string) => {
     await ask(path, { method: "POST", body: change });
     group.reload();
@@ -188,11 +151,11 @@ export function Detail({ id, onChange }: { id: string; onChange(): void }) {
   }, toastError);
   return (
     <Loaded resource={group}>
-      {(shown) => (
+      {({ failure }) => (
         <>
-          <h2 class="failures-title">{visibleText(shown.failure.title)}</h2>
-          <Actions group={shown.failure} act={act} busy={busy} />
-          <Group shown={shown} />
+          <h2 class="failures-title">{visibleText(failure.title)}</h2>
+          <Actions group={failure} act={act} busy={busy} />
+          <Group group={failure} />
         </>
       )}
     </Loaded>

@@ -43,12 +43,7 @@ function Filters({ counts }: { counts: Answer<typeof listFailures>["counts"] | u
         name="status"
         label="Status"
         fallback="open"
-        options={[
-          count("open", "Open"),
-          count("snoozed", "Snoozed"),
-          count("resolved", "Resolved"),
-          ["all", "All"],
-        ]}
+        options={[count("open", "Open"), count("resolved", "Resolved"), ["all", "All"]]}
       />
       <FilterSelect name="kind" label="Kind" options={KINDS} />
       <FilterSelect name="since" label="Since" options={WINDOWS} />
@@ -82,7 +77,7 @@ const STATUS: Column<FailureGroup> = {
   cell: (row) => (
     <Status
       word={row.isReopened && row.status === "open" ? "reopened" : row.status}
-      tone={toTone(row)}
+      tone={row.status === "resolved" ? "good" : "bad"}
     />
   ),
 };
@@ -144,12 +139,8 @@ function FailsMost({ groups }: { groups: readonly FailureGroup[] }) {
   );
 }
 
-const toTone = ({ status }: FailureGroup): "good" | "warn" | "bad" =>
-  status === "resolved" ? "good" : status === "snoozed" ? "warn" : "bad";
-
 const NONE: Readonly<Record<string, string>> = {
   open: "Nothing has failed that is not dealt with.",
-  snoozed: "No group is snoozed.",
   resolved: "No group is resolved.",
   all: "Nothing has failed.",
 };

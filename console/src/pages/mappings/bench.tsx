@@ -4,7 +4,6 @@ import { Button, Time } from "../../ui/basic.tsx";
 import { plural } from "../../ui/format.ts";
 import type { KeptText } from "./written.ts";
 import { BodyPane, EventsPane, ResultPane, WhyPane } from "./panes.tsx";
-import { Proposed } from "./proposed.tsx";
 import { WhatIfPane } from "./what-if.tsx";
 import { isPreset, problemsOf, type Workbench } from "./use-workbench.ts";
 import type { Editor, EditorOptions } from "./editor/create.ts";
@@ -159,7 +158,6 @@ export function Bench({ bench, onSave }: { bench: Workbench; onSave(): void }) {
     <>
       <Offers bench={bench} />
       <Overtaken bench={bench} />
-      <Proposed bench={bench} />
       <div class="mappings-bench">
         <EventsPane
           listed={listed}

@@ -76,20 +76,20 @@ export function useEvaluation(
   return state;
 }
 
-/** Evaluates the live mappings for an event, for a mapping whose text is read-only. */
+/** Shows how the mappings decided about an event, for a mapping whose text is read-only. */
 export function useExplained(event: string | null): Evaluated {
   const { data, error } = useResource<{ explanation: Explanation }>(
-    event === null ? null : `/events/${event}/explain?now=true`,
+    event === null ? null : `/events/${event}/explain`,
   );
   if (!data) return { now: null, good: null, error: error?.message ?? null, busy: false };
-  const { evaluation, note, now: today } = data.explanation;
+  const { evaluation, note } = data.explanation;
   const shown = {
     mapping: null,
     problems: [],
     warnings: [],
     marks: [],
     tests: null,
-    result: (today ?? { evaluation }).evaluation,
+    result: evaluation,
     note,
   };
   return { now: null, good: shown, error: null, busy: false };

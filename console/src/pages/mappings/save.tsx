@@ -133,7 +133,7 @@ function Confirmations(props: {
   );
 }
 
-/** The error of saving, with both changes if someone else has changed the file. */
+/** The error of saving, with the problems that it names. */
 function Refusal({ error }: { error: Error }) {
   const issues = error instanceof AskError ? error.issues : [];
   return (

@@ -88,7 +88,7 @@ export function Difference({ bench }: { bench: Workbench }) {
         </p>
       )
     );
-  const { groups = [], perDay, wouldRun, wouldNotRun } = report;
+  const { groups = [], wouldRun, wouldNotRun } = report;
   const texts = groups
     .filter(({ kind }) => kind === "text")
     .reduce((sum, { count }) => sum + count, 0);
@@ -99,9 +99,6 @@ export function Difference({ bench }: { bench: Workbench }) {
         <span class={wouldNotRun > 0 ? "bad" : "quiet"}>−{number(wouldNotRun)} run</span>
         <span class={texts > 0 ? "" : "quiet"}>{number(texts)} text changed</span>
         <Sample bench={bench} />
-        {perDay ? (
-          <span>{`${perDay.runs >= 0 ? "+" : "−"}${Math.abs(perDay.runs).toFixed(1)} runs a day`}</span>
-        ) : null}
       </p>
       {failure}
     </>

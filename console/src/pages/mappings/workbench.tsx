@@ -35,7 +35,7 @@ function Head({
         <Button
           disabled={eventId === "" || !canWrite}
           onClick={() => onOpen("propose")}
-          title={refusal ?? "Propose a mapping, or mend one"}
+          title={refusal ?? "Propose a mapping"}
         >
           Propose
         </Button>
@@ -139,7 +139,7 @@ function Dialogs({ bench, open, mappings, onClose, reload }: DialogsProps) {
     );
   }
   if (open === "propose" && eventId !== "")
-    return <ProposeDialog bench={bench} mappings={mappings} onClose={onClose} />;
+    return <ProposeDialog bench={bench} onClose={onClose} />;
   return null;
 }
 

@@ -56,11 +56,10 @@ export function TopFailures({ failures }: { failures: Resource<OpenFailures> }) 
 const NAMES: Record<Finding["from"], string> = {
   config: "config",
   lint: "lint",
-  shape: "bodies",
   shadow: "in shadow",
 };
 
-/** The findings of lint and of the recorded bodies, and mappings in shadow. */
+/** The findings of lint, and mappings in shadow. */
 export function Mappings() {
   const found = useResource<{ findings: Finding[] }>("/findings");
   return (
@@ -70,7 +69,7 @@ export function Mappings() {
           // The problems of the config stand above.
           const findings = all.filter(({ from }) => from !== "config");
           return findings.length === 0 ? (
-            <p class="good">✓ Lint and the recorded bodies show no problem.</p>
+            <p class="good">✓ Lint shows no problem.</p>
           ) : (
             <>
               <ul class="overview-list">
@@ -86,12 +85,8 @@ export function Mappings() {
                             : "warn"
                       }
                     />{" "}
-                    <a href={findingHref(finding)}>
-                      {finding.mapping ?? finding.path ?? finding.from}
-                    </a>
-                    {finding.mapping === null || finding.path === null ? null : (
-                      <code>{finding.path}</code>
-                    )}{" "}
+                    <a href={findingHref(finding)}>{finding.mapping ?? finding.path}</a>
+                    {finding.mapping === null ? null : <code>{finding.path}</code>}{" "}
                     <Prose text={finding.message} />
                     {finding.file ? (
                       <span class="quiet">

@@ -39,7 +39,7 @@ function findSchemas(path: readonly string[], words: Words): JsonSchema[] {
 }
 
 const typeText = ({ types, share }: FieldShape): string =>
-  `${Object.keys(types).join(" or ")} · ${share === 0 ? "not lately" : `${Math.round(share * 100)} %`}`;
+  `${Object.keys(types).join(" or ")} · ${Math.round(share * 100)} %`;
 
 /** Fields of the hook, those that most bodies have first. */
 const fieldOptions = (words: Words, apply?: (name: string) => string): Completion[] =>
