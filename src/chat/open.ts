@@ -1,4 +1,4 @@
-import type { LazyKnowledge } from "../knowledge/lazy.ts";
+import type { LazyKnowledge } from "../knowledge/open.ts";
 import type { FencingToken, RunError } from "../store/types.ts";
 import type { ExecutorDeps } from "../turns/context.ts";
 import { commitEnd } from "../turns/journal.ts";

@@ -19,7 +19,8 @@ export const isVisible = (marks: readonly string[], access: Access | undefined):
 export const isOwned = (marks: readonly string[], access: Access | undefined): boolean =>
   access === undefined || (marks.length > 0 && marks.every((mark) => access.owns.includes(mark)));
 
-const shared = (): RouseError =>
+/** The error if a caller sees a document and may not change it. */
+export const shared = (): RouseError =>
   new RouseError({
     code: "document_shared",
     message:
@@ -50,49 +51,4 @@ export function checkExternalId(
     code: "external_id_taken",
     message: "a document that this key may not change has this external_id; choose another one",
   });
-}
-
-interface Twin {
-  id: string;
-  marks: readonly string[];
-}
-
-/** The decision about an upload whose bytes the tenant may have already. */
-export type UploadDecision<T> =
-  /** A document of its own; it takes the place of `replaces` once it is indexed. */
-  | { kind: "insert"; replaces: T | undefined }
-  /** The document that is there gains the upload's marks. */
-  | { kind: "join"; twin: T }
-  /** The document that is there serves as it is. */
-  | { kind: "same"; twin: T };
-
-/**
- * Decides about an upload by the documents with the same bytes, newest first. Documents that the caller may not see do not
- * count; documents that it may not change stay as they are.
- * @throws RouseError `duplicate_document`, or `document_shared` for `replace` of a document that others use too.
- */
-export function decideUpload<T extends Twin>(
-  {
-    onDuplicate = "skip",
-    agentIds = [],
-    access,
-  }: { onDuplicate?: string; agentIds?: readonly string[]; access?: Access },
-  twins: readonly T[],
-): UploadDecision<T> {
-  const [seen] = twins.filter(({ marks }) => isVisible(marks, access));
-  if (onDuplicate === "keep" || !seen) return { kind: "insert", replaces: undefined };
-  if (onDuplicate === "error") {
-    const message = `the document is there already as ${seen.id}; send on_duplicate "replace" or "keep" to index it all the same`;
-    throw new RouseError({ code: "duplicate_document", message, extra: { documentId: seen.id } });
-  }
-  const own = twins.find(({ marks }) => isOwned(marks, access));
-  if (onDuplicate === "replace") {
-    if (!own) throw shared();
-    return { kind: "insert", replaces: own };
-  }
-  if (own) return { kind: "join", twin: own };
-  const covers = ({ marks }: Twin): boolean =>
-    marks.length === 0 || (agentIds.length > 0 && agentIds.every((mark) => marks.includes(mark)));
-  const same = twins.find((twin) => isVisible(twin.marks, access) && covers(twin));
-  return same ? { kind: "same", twin: same } : { kind: "insert", replaces: undefined };
 }

@@ -7,8 +7,8 @@ import type {
 import { OPERATOR_TENANT } from "../config/checks.ts";
 import { safeError } from "../core/errors.ts";
 import { sha256Hex } from "../core/secret.ts";
-import type { LazyKnowledge } from "./lazy.ts";
-import type { DocumentRecord } from "./types.ts";
+import type { DocumentRecord, Knowledge } from "./types.ts";
+import type { StagedFile } from "./upload-staging.ts";
 
 const PAGE = 500;
 /** More entries than this at one place are a mistake, such as the root of a disk. */
@@ -17,32 +17,25 @@ const MAX_ENTRIES = 20_000;
 const MAX_ID = 500;
 const MAX_FAILED = 20;
 
-export interface DocumentSyncOptions {
-  knowledge: Pick<LazyKnowledge, "add" | "list" | "remove" | "stageBytes">;
-  /** Bytes that a document may have now. */
-  maxBytes(): number;
-}
-
 /** The documents of one place, by their external ids; a version that waits for its index stands beside the one before. */
 async function findDocuments(
   tenant: string,
   prefix: string,
-  knowledge: DocumentSyncOptions["knowledge"],
+  knowledge: Pick<Knowledge, "list">,
 ): Promise<Map<string, DocumentRecord[]>> {
   const found = new Map<string, DocumentRecord[]>();
-  for (let after: string | undefined; ;) {
-    const page = {
+  for (let last: DocumentRecord | undefined; ;) {
+    const { documents, hasMore } = await knowledge.list(tenant, {
       limit: PAGE,
       externalIdPrefix: prefix,
-      ...(after === undefined ? {} : { after }),
-    };
-    const { documents, hasMore } = await knowledge.list(tenant, page);
+      ...(last && { after: last.id }),
+    });
     for (const document of documents) {
-      const { externalId } = document;
-      if (externalId !== null) found.set(externalId, [...(found.get(externalId) ?? []), document]);
+      const externalId = document.externalId ?? "";
+      found.set(externalId, [...(found.get(externalId) ?? []), document]);
     }
-    after = documents.at(-1)?.id;
-    if (!hasMore || after === undefined) return found;
+    last = documents.at(-1);
+    if (!hasMore) return found;
   }
 }
 
@@ -52,10 +45,11 @@ const isSame = (one: readonly string[], other: readonly string[]): boolean =>
 const getMessage = (error: unknown): string =>
   error instanceof Error ? error.message : (safeError(error).code ?? "it cannot be read");
 
-/** Creates what keeps the documents of a plugin's source as they are outside. */
+/** Creates what keeps the documents of a plugin's source as they are outside. `stage` writes bytes into a file for `add`. */
 export function createDocumentSync(
   plugin: string,
-  { knowledge, maxBytes }: DocumentSyncOptions,
+  knowledge: Pick<Knowledge, "add" | "list" | "remove">,
+  stage: (bytes: Uint8Array) => Promise<StagedFile>,
 ): SourceDocuments {
   /** Versions that were read although the content was the same. */
   const versions = new Map<string, string>();
@@ -86,7 +80,7 @@ export function createDocumentSync(
         if (bytes === "gone") return void seen.delete(externalId);
         if (isKnown && current.sha256 === sha256Hex(bytes)) report.unchanged++;
         else {
-          const staged = await knowledge.stageBytes(bytes, maxBytes());
+          const staged = await stage(bytes);
           const about = { id: id.slice(0, MAX_ID), version: version.slice(0, MAX_ID) };
           const metadata = { source: plugin, ...about };
           const upload = { ...staged, tenant, filename, agentIds: agents, externalId, metadata };

@@ -18,13 +18,12 @@ const OASIS = "application/vnd.oasis.opendocument";
 const OOXML = "application/vnd.openxmlformats-officedocument";
 
 const ZIPPED = ["fflate", "saxes"];
-const DOCX = ["mammoth", "linkedom", "fflate"];
 const XLSX = [...ZIPPED, "numfmt"];
 
 /** The names of each format, and the optional packages that read it. */
 export const FORMATS = {
   pdf: { mimeType: "application/pdf", extensions: ["pdf"], packages: ["pdfjs-dist"] },
-  docx: { mimeType: `${OOXML}.wordprocessingml.document`, extensions: ["docx"], packages: DOCX },
+  docx: { mimeType: `${OOXML}.wordprocessingml.document`, extensions: ["docx"], packages: ZIPPED },
   xlsx: { mimeType: `${OOXML}.spreadsheetml.sheet`, extensions: ["xlsx"], packages: XLSX },
   pptx: {
     mimeType: `${OOXML}.presentationml.presentation`,
@@ -55,7 +54,7 @@ export const FORMATS = {
     extensions: ["msg"],
     packages: ["@kenjiuno/msgreader", "linkedom"],
   },
-  doc: { mimeType: "application/msword", extensions: ["doc"], by: "docx", packages: DOCX },
+  doc: { mimeType: "application/msword", extensions: ["doc"], by: "docx", packages: ZIPPED },
   xls: { mimeType: "application/vnd.ms-excel", extensions: ["xls"], by: "xlsx", packages: XLSX },
   ppt: {
     mimeType: "application/vnd.ms-powerpoint",

@@ -10,13 +10,11 @@ import type { ExtractorProcess } from "./extract/extractor.ts";
 
 /** The share of the reading in all of the work. */
 const READING = 0.7;
-/** Documents that are taken beyond those that are read: each taking is a write to disk, so several go together. */
-const MAX_AHEAD = 16;
-const MIN_AHEAD = 2;
-/** Other gateways are left those that would only wait here, longer than for this time. */
-const MAX_WAIT_MS = 500;
-/** The weight of the last document in the mean. */
-const NEWEST_WEIGHT = 0.2;
+/**
+ * Documents that are taken beyond those that are read: each taking is a write to disk, so several go together. Other gateways
+ * are left the rest.
+ */
+const AHEAD = 4;
 const AGAIN_MS = 5_000;
 /**
  * The interval at which a gateway reports that it still works on what it took, and looks for abandoned work: several
@@ -55,10 +53,6 @@ export function createJobs(options: {
     textChars: config.textMb * 1e6,
     unzipRatio: config.unzipRatio,
   };
-  /** The mean time of a document while other ones are indexed at the same time; the start value is a guess. */
-  let meanMs = MAX_WAIT_MS;
-  const ahead = (): number =>
-    Math.max(MIN_AHEAD, Math.min(MAX_AHEAD, Math.floor(MAX_WAIT_MS / meanMs)));
   const running = new Map<
     string,
     { stop: AbortController; progress: number; ended: Promise<void> }
@@ -101,7 +95,9 @@ export function createJobs(options: {
       await clock.sleep(AGAIN_MS, closed.signal);
       await database.call("putBack", job).catch(() => undefined);
     } finally {
-      await Promise.all([out, fetched].map((path) => rm(path, { force: true, recursive: true })));
+      // What stays is deleted at the next start.
+      const left = [out, fetched].map((path) => rm(path, { force: true, recursive: true }));
+      await Promise.allSettled(left);
     }
   };
 
@@ -109,9 +105,7 @@ export function createJobs(options: {
     const stop = new AbortController();
     const entry = { stop, progress: 0, ended: Promise.resolve() };
     running.set(job.id, entry);
-    const began = performance.now();
     entry.ended = work(job, stop).finally(() => {
-      meanMs += NEWEST_WEIGHT * ((performance.now() - began) / Math.max(1, running.size) - meanMs);
       if (running.get(job.id) === entry) running.delete(job.id);
       void take();
     });
@@ -123,9 +117,8 @@ export function createJobs(options: {
     try {
       do {
         again = false;
-        const most = ahead();
-        const room = config.workers + most - running.size;
-        if (room < most / 2 || closed.signal.aborted) return;
+        const room = config.workers + AHEAD - running.size;
+        if (room < AHEAD / 2 || closed.signal.aborted) return;
         const jobs = await database.call("take", room);
         for (const job of jobs) begin(job);
       } while (again);

@@ -65,6 +65,11 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
   const database = await openDatabase(settings, { log, env });
   const extractor = options.extractor ?? createExtractor({ ...config, env, plugins: () => [] });
   const embedding = embed && createEmbeddingLoop({ embedder: embed, database, clock, log });
+  /** Makes of new passages what searches need. What goes wrong, a search says. */
+  const goOn = (): void => {
+    embedding?.wake();
+    void database.call("catchUp").catch(() => undefined);
+  };
   const jobs = createJobs({
     database,
     extractor,
@@ -73,7 +78,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     clock,
     log,
     isShared: sql !== undefined,
-    onReady: () => embedding?.wake(),
+    onReady: goOn,
   });
   const calls = createGuardedCalls({ breaker, clock, log });
   const search = createSearch({ database, models: options, makeCall: calls.make });
@@ -144,7 +149,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
           "documents are read again: their indexing was interrupted, or an older version indexed them",
         );
       jobs.start();
-      embedding?.wake();
+      goOn();
       if (sql && embedding)
         embeddingTimer = setInterval(() => embedding.wake(), VECTORS_MS).unref();
     },

@@ -22,9 +22,8 @@ export function getLeastShare(terms: readonly Term[]): number {
 
 /** A word of a question, in all forms that the languages of the index give it. */
 interface Word {
-  having: number;
+  readonly having: number;
   readonly seqs: Set<number>;
-  part: number | undefined;
 }
 
 /**
@@ -35,28 +34,21 @@ interface Word {
 export class Coverage {
   readonly #passages: number;
   readonly #words = new Map<number, Word>();
-  /** The passages that have a word as a whole of which the question has the parts. */
-  readonly #wholes = new Map<number, Set<number>>();
-
   /** @param passages how many passages the index has */
   constructor(passages: number) {
     this.#passages = passages;
   }
 
   /** Adds a term that `having` passages of the index have. Returns what adds a passage that has it. */
-  addTerm(
-    having: number,
-    { word = this.#words.size, part, whole }: Pick<Term, "word" | "part" | "whole"> = {},
-  ): (seq: number) => void {
-    if (whole !== undefined) {
-      const seqs = this.#wholes.get(whole) ?? new Set();
-      this.#wholes.set(whole, seqs);
-      return (seq) => void seqs.add(seq);
+  addTerm(having: number, words: Term["words"] = [this.#words.size]): (seq: number) => void {
+    const [first] = words;
+    // What stands for several words says nothing of how rare each of them is.
+    if (first !== undefined && words.length === 1) {
+      const { having: before = 0, seqs = new Set<number>() } = this.#words.get(first) ?? {};
+      this.#words.set(first, { having: before + having, seqs });
     }
-    const known = this.#words.get(word) ?? { having: 0, seqs: new Set(), part };
-    known.having += having;
-    this.#words.set(word, known);
-    return (seq) => void known.seqs.add(seq);
+    const seqs = words.flatMap((word) => this.#words.get(word)?.seqs ?? []);
+    return (seq) => seqs.forEach((found) => found.add(seq));
   }
 
   #getWeight({ having }: Word): number {
@@ -71,9 +63,7 @@ export class Coverage {
     for (const word of this.#words.values()) {
       const weight = this.#getWeight(word);
       total += weight;
-      const has = (): boolean =>
-        word.part !== undefined && (this.#wholes.get(word.part)?.has(seq) ?? false);
-      if (word.seqs.has(seq) || has()) sum += weight;
+      if (word.seqs.has(seq)) sum += weight;
     }
     return total === 0 ? 0 : sum / total;
   }

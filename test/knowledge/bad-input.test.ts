@@ -179,7 +179,7 @@ describe("limits", () => {
     const file = join(world.dir, `${name}.mjs`);
     await writeFile(
       file,
-      `process.send({ id: 0, kind: "started" }); process.on("message", () => { ${code} });`,
+      `process.send({ kind: "started" }); process.on("message", () => { ${code} });`,
     );
     return file;
   };
@@ -209,7 +209,7 @@ describe("limits", () => {
   });
 
   it("a reader that a large document has filled is not given the next one", async () => {
-    const says = `process.send({ id: call.id, kind: "failed", tired: call.filename === "large", error: { code: "no_text_found", message: String(process.pid) } });`;
+    const says = `process.send({ kind: "failed", tired: call.filename === "large", error: { code: "no_text_found", message: String(process.pid) } });`;
     const file = join(world.dir, "tired.mjs");
     await writeFile(file, `process.on("message", (call) => { ${says} });`);
     const tired = await createWorld({ config: { workers: 1 }, extractionChild: file });

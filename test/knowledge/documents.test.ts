@@ -276,8 +276,7 @@ describeBoth((make) => {
 
     it("stops the work on it: the reader is free for the next one", async () => {
       const extractionChild = join(world.dir, "loops.mjs");
-      const reply =
-        '{ id: call.id, kind: "failed", error: { code: "no_text_found", message: "none" } }';
+      const reply = '{ kind: "failed", error: { code: "no_text_found", message: "none" } }';
       writeFileSync(
         extractionChild,
         `process.on("message", (call) => { while (call.filename === "loop"); process.send(${reply}); });`,

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { systemClock, type Clock } from "../../src/core/clock.ts";
 import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
 import { createLogger } from "../../src/core/log.ts";
@@ -7,8 +7,8 @@ import { createEmbedder } from "../../src/knowledge/models/embed.ts";
 import { EndpointError } from "../../src/knowledge/models/endpoint.ts";
 import { fuseRankings } from "../../src/knowledge/ranking.ts";
 import type { Embedder } from "../../src/knowledge/types.ts";
-import { serve } from "../channels/wire.ts";
 import { newSchema, sqlSource } from "../store/postgres.ts";
+import { startEndpoint, type FakeEndpoint } from "./endpoint.ts";
 import { createWorld, describeBoth, type KnowledgeWorld } from "./world.ts";
 
 let world: KnowledgeWorld | undefined;
@@ -196,30 +196,21 @@ describe("vectors of passages", () => {
 });
 
 describe("an OpenAI-compatible endpoint", () => {
-  const open = async (
-    answer: (body: { model: string; input: string[] }) => { status: number; json: unknown },
-  ) => {
-    const seen: { url: string; authorization: string | undefined; body: unknown }[] = [];
-    const { url, close } = await serve(({ path, headers: { authorization }, body }) => {
-      seen.push({ url: path, authorization, body });
-      return answer(body as { model: string; input: string[] });
-    });
-    return { baseUrl: `${url}/v1/`, seen, close };
-  };
   const signal = new AbortController().signal;
+  const open = async (answer: FakeEndpoint["answer"]): Promise<FakeEndpoint> => {
+    const endpoint = await startEndpoint();
+    onTestFinished(endpoint.close);
+    return Object.assign(endpoint, { answer });
+  };
 
   it("is asked as the official clients ask it; vectors come by their index", async () => {
-    const server = await open(() => ({
-      status: 200,
-      json: {
-        data: [
-          { index: 1, embedding: [0, 2] },
-          { index: 0, embedding: [1, 0] },
-        ],
-      },
-    }));
+    const data = [
+      { index: 1, embedding: [0, 2] },
+      { index: 0, embedding: [1, 0] },
+    ];
+    const { baseUrl, asked } = await open(() => ({ json: { data } }));
     const embedder = createEmbedder({
-      baseUrl: server.baseUrl,
+      baseUrl: `${baseUrl}/`,
       model: "small",
       apiKey: "key",
       fetch,
@@ -228,14 +219,13 @@ describe("an OpenAI-compatible endpoint", () => {
       Float32Array.from([1, 0]),
       Float32Array.from([0, 2]),
     ]);
-    expect(server.seen).toEqual([
+    expect(asked).toMatchObject([
       {
-        url: "/v1/embeddings",
-        authorization: "Bearer key",
+        path: "/v1/embeddings",
+        headers: { authorization: "Bearer key" },
         body: { model: "small", input: ["a", "b"], encoding_format: "float" },
       },
     ]);
-    await server.close();
   });
 
   it.each([
@@ -245,24 +235,15 @@ describe("an OpenAI-compatible endpoint", () => {
     [429, false],
     [500, false],
   ])("status %i", async (status, isRefused) => {
-    const server = await open(() => ({ status, json: { error: { message: "no" } } }));
-    const error = await createEmbedder({ baseUrl: server.baseUrl, model: "m", fetch })
-      .embed(["a"], signal)
-      .catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(EndpointError);
-    expect(error).toMatchObject({ isRefused });
-    await server.close();
+    const { baseUrl } = await open(() => ({ status }));
+    const embedder = createEmbedder({ baseUrl, model: "m", fetch });
+    await expect(embedder.embed(["a"], signal)).rejects.toMatchObject({ isRefused });
   });
 
   it("too few vectors are a failure, not vectors of other texts", async () => {
-    const server = await open(() => ({
-      status: 200,
-      json: { data: [{ index: 0, embedding: [1] }] },
-    }));
-    await expect(
-      createEmbedder({ baseUrl: server.baseUrl, model: "m", fetch }).embed(["a", "b"], signal),
-    ).rejects.toThrow("something else");
-    await server.close();
+    const { baseUrl } = await open(() => ({ json: { data: [{ index: 0, embedding: [1] }] } }));
+    const embedder = createEmbedder({ baseUrl, model: "m", fetch });
+    await expect(embedder.embed(["a", "b"], signal)).rejects.toThrow("something else");
   });
 });
 

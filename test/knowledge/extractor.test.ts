@@ -7,9 +7,9 @@ import { createExtractor, type ExtractorProcess } from "../../src/knowledge/extr
 
 /** Says how far it is and sends the result right behind it, so that both are on their way together. */
 const CHILD = `
-process.on("message", ({ id }) => {
-  process.send({ id, kind: "progress", part: 1 });
-  process.send({ id, kind: "done", tired: false, mimeType: "text/plain", title: process.env.NODE_COMPILE_CACHE ?? null, pages: null, chunks: 0 });
+process.on("message", () => {
+  process.send({ kind: "progress", part: 1 });
+  process.send({ kind: "done", tired: false, mimeType: "text/plain", title: process.env.NODE_COMPILE_CACHE ?? null, pages: null, chunks: 0 });
 });
 `;
 type Call = Parameters<ExtractorProcess["run"]>[0];

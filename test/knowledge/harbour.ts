@@ -79,48 +79,6 @@ export const HANDBOOKS: Record<string, Handbook> = {
       "Wie koche ich Spaghetti?",
     ],
   },
-  French: {
-    passages: [
-      "Le bureau du port est ouvert de sept heures du matin à six heures du soir. Il est fermé le dimanche.",
-      "Les bateaux de plus de douze mètres paient trente euros la nuit. Les droits sont payés à l'arrivée.",
-      "Les objets trouvés sont gardés dans l'armoire bleue pendant quatre-vingt-dix jours.",
-      "En cas de tempête, les amarres sont doublées. La sirène sonne trois fois quand la mer est trop forte.",
-    ],
-    answered: [
-      ["À quelle heure ouvre le bureau du port ?", 0],
-      ["Où sont les objets trouvés ?", 2],
-      ["Que faire en cas de tempête ?", 3],
-    ],
-    unanswered: [
-      "Écris un poème sur la mer",
-      "Raconte-moi une blague",
-      "Merci beaucoup !",
-      "Bonjour, comment ça va ?",
-      "Traduis ça en anglais",
-      "Quelle est la capitale de l'Australie ?",
-    ],
-  },
-  Spanish: {
-    passages: [
-      "La oficina del puerto está abierta desde las siete de la mañana hasta las seis de la tarde.",
-      "Los barcos de más de doce metros pagan treinta euros por noche al llegar.",
-      "Los objetos perdidos se guardan noventa días en el armario azul.",
-      "Si hay tormenta se doblan las amarras. La sirena suena tres veces cuando el mar está muy fuerte.",
-    ],
-    answered: [
-      ["¿Cuándo abre la oficina del puerto?", 0],
-      ["¿Cuánto pagan los barcos por noche?", 1],
-      ["Dime dónde se guardan los objetos perdidos", 2],
-    ],
-    unanswered: [
-      "Escribe un poema sobre el mar",
-      "Cuéntame un chiste",
-      "¡Muchas gracias!",
-      "Hola, ¿cómo estás?",
-      "Traduce esto al inglés",
-      "¿Cuál es la capital de Australia?",
-    ],
-  },
   Russian: {
     passages: [
       "Контора порта открыта с семи часов утра до шести часов вечера. В воскресенье она закрыта.",

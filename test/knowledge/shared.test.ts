@@ -1,12 +1,8 @@
 import { readdirSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from "vitest";
-import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
-import { createLazyKnowledge } from "../../src/knowledge/lazy.ts";
 import type { Embedder, Passage } from "../../src/knowledge/types.ts";
-import { describePostgres, newSchema, sqlSource, type Schema } from "../store/postgres.ts";
-import { silent } from "../store/home.ts";
+import { describePostgres, newSchema, type Schema } from "../store/postgres.ts";
 import { startAdding } from "./crash.ts";
 import { onPostgres, type KnowledgeWorld, type WorldOptions } from "./world.ts";
 
@@ -53,7 +49,7 @@ function recordingEmbedder(): { embed: Embedder; texts: string[] } {
 function endless(world: KnowledgeWorld): string {
   const file = join(world.dir, "endless.mjs");
   const reply =
-    '{ id: call.id, kind: "failed", tired: false, error: { code: "no_text_found", message: "none" } }';
+    '{ kind: "failed", tired: false, error: { code: "no_text_found", message: "none" } }';
   writeFileSync(
     file,
     `process.on("message", (call) => { while (call.filename === "loop"); process.send(${reply}); });`,
@@ -89,37 +85,6 @@ describePostgres("several gateways on one PostgreSQL", () => {
       expect((await world.found("walrus"))[0]).toContain("The walrus stands");
     for (const { dir } of [takes, one, two]) expect(readdirSync(join(dir, "tmp"))).toEqual([]);
     expect((await takes.upload(text)).duplicate).toBe(true);
-  });
-
-  it("one that knows of no document opens nothing for them, and reads what another one takes first", async () => {
-    const schema = ownSchema();
-    let opened = 0;
-    const open = async () => {
-      opened++;
-      return (await gateway({ start: false }, schema)).knowledge;
-    };
-    const sql = sqlSource(schema);
-    const knowledge = createLazyKnowledge({
-      dir: tmpdir(),
-      sql,
-      env: process.env,
-      log: silent,
-      config: () => knowledgeSchema.parse(undefined),
-      extractors: () => [],
-      open,
-    });
-    await knowledge.start();
-    const scope = { tenant: "t", agentIds: ["a"] };
-    expect([
-      await knowledge.has(scope),
-      await knowledge.search({ tenant: "t", text: "walrus" }),
-      opened,
-    ]).toEqual([false, [], 0]);
-    const takes = await gateway({ start: false }, schema);
-    const { document } = await takes.upload("The walrus sleeps.");
-    expect(await takes.knowledge.wait(document.id, 25_000)).toMatchObject({ status: "ready" });
-    expect([await knowledge.has(scope), opened]).toEqual([true, 1]);
-    await knowledge.close();
   });
 
   it("what one deletes, replaces or gives another agent, the next search of another one knows", async () => {

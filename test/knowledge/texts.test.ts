@@ -165,6 +165,12 @@ it.each<[what: string, filename: string, content: string | Uint8Array, lines: st
     ["order.id: 12345678901234567890", "order.rate: 1.10"],
   ],
   [
+    "JSON by its members",
+    "a.json",
+    '[{"sku":"A-1","tags":["red","wool"]},{"sku":"B-2","name":"Blue kettle"}]',
+    ["sku: A-1; tags.0: red; tags.1: wool", "sku: B-2; name: Blue kettle"],
+  ],
+  [
     "numbers of lines of JSON with all their digits",
     "a.jsonl",
     '{"order":{"id":12345678901234567890,"rate":1.10}}\n',

@@ -39,7 +39,6 @@ export const PACKAGES: Readonly<Record<string, string>> = {
   json5: "reads the config with comments",
   jsonata: "the expressions of templates and conditions",
   linkedom: "reads HTML documents without a browser",
-  mammoth: "reads Word documents",
   "mdast-util-from-markdown":
     "reads the Markdown of replies, which each channel renders in its own way",
   "mdast-util-gfm": "tables and task lists of that Markdown",
@@ -54,7 +53,7 @@ export const PACKAGES: Readonly<Record<string, string>> = {
   "postal-mime": "reads mails as documents",
   "prom-client": "counts and renders the metrics",
   re2js: "regular expressions that cannot hang, for those of configs",
-  saxes: "reads XML documents, workbooks and presentations, streamed",
+  saxes: "reads XML documents and those of Office, streamed",
   stemmer: "reduces English words of documents",
   undici: "@slack/socket-mode needs it beside itself, in a version that npm installs under Node 20",
   unhomoglyph: "finds look-alike letters in marks of the boundary",

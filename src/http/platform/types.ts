@@ -5,7 +5,7 @@ import type { Approvals } from "../../people/approvals.ts";
 import type { Chats, ChatTurn } from "../../chat/types.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
-import type { LazyKnowledge } from "../../knowledge/lazy.ts";
+import type { LazyKnowledge } from "../../knowledge/open.ts";
 import type { EarlierRuns } from "../../chat/history.ts";
 import type { FirstAnswers } from "../first-answers.ts";
 import type { Snapshot } from "../../intake/types.ts";

@@ -7,91 +7,62 @@ import { prepareDatabase } from "../../store/sqlite/schema.ts";
 import { Statements } from "../../store/sqlite/connection.ts";
 import { FILE_MIGRATIONS, MIGRATIONS_TABLE, SHARED_MIGRATIONS } from "./schema.ts";
 
-/** Calls that one transaction does together: an answer waits for all of it. */
-const TOGETHER = 32;
-
-/** The differences between catalogs. */
-interface Kind {
-  isShared: boolean;
-  /** An expression of the time in milliseconds, by one clock for all gateways. */
-  now: string;
-  /** The time for which a gateway keeps what it has taken without a sign that it still works on it, in milliseconds. */
-  leaseMs: number;
-  /** Waits until no other gateway writes, and keeps others from it to the end of the transaction. */
-  lock(sql: Sql): Promise<unknown>;
-}
-
-interface Waiting {
-  work(sql: Sql): Promise<unknown>;
-  resolve(value: unknown): void;
-  reject(error: unknown): void;
-}
-
 /**
  * The tables of documents: in the store's database, or in a file. Statements are of the dialect that PostgreSQL and SQLite share.
  * One transaction writes at a time, of whichever gateway: rows get their numbers in the order in which they can be seen.
  */
 export class DocumentCatalog implements Sql {
+  /** An expression of the time in milliseconds, by one clock for all gateways. */
   readonly now: string;
+  /** The time for which a gateway keeps what it has taken without a sign that it still works on it, in milliseconds. */
   readonly leaseMs: number;
   readonly #db: SqlDatabase;
-  readonly #kind: Kind;
-  #waiting: Waiting[] = [];
-  #writing = false;
+  readonly #isShared: boolean;
+  #last: Promise<unknown> = Promise.resolve();
 
-  constructor(db: SqlDatabase, kind: Kind) {
+  constructor(db: SqlDatabase, isShared: boolean) {
     this.#db = db;
-    this.#kind = kind;
-    this.now = kind.now;
-    this.leaseMs = kind.leaseMs;
+    this.#isShared = isShared;
+    const seconds = isShared ? "extract(epoch FROM clock_timestamp())" : "unixepoch('subsec')";
+    this.now = `CAST(${seconds} * 1000 AS bigint)`;
+    // One process at a time uses a file.
+    this.leaseMs = isShared ? 15_000 : Number.MAX_SAFE_INTEGER / 4;
   }
 
   query<T>(text: string, values?: readonly unknown[]): Promise<T[]> {
     return this.#db.query<T>(text, values);
   }
 
-  /**
-   * Runs `work` in a transaction that is on disk for good when this resolves. What is asked meanwhile goes into the next
-   * transaction together; if one of them fails, each is done again in a transaction of its own.
-   */
+  /** Runs `work` in a transaction that is on disk for good when this resolves, after those that were asked for before. */
   write<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      this.#waiting.push({ work, resolve, reject });
-      if (!this.#writing) void this.#run();
-    });
+    const written = this.#last.then(() =>
+      this.#db.transaction(async (sql) => {
+        // The first statement is sent right behind the lock.
+        const locked = this.#lock(sql);
+        locked.catch(() => undefined);
+        const value = await work(sql);
+        await locked;
+        return value;
+      }),
+    );
+    this.#last = written.catch(() => undefined);
+    return written;
   }
 
   /** Does long work that numbers no rows before `write`, where others can write at the same time; else nothing. */
   async prepareWrite(work: (sql: Sql) => Promise<void>): Promise<void> {
-    if (this.#kind.isShared) await this.#db.transaction(work);
+    if (this.#isShared) await this.#db.transaction(work);
   }
 
-  async #run(): Promise<void> {
-    this.#writing = true;
-    while (this.#waiting.length > 0) await this.#commit(this.#waiting.splice(0, TOGETHER));
-    this.#writing = false;
-  }
-
-  async #commit(together: readonly Waiting[]): Promise<void> {
-    try {
-      const values = await this.#db.transaction(async (sql) => {
-        // The first statement is sent right behind the lock.
-        const locked = this.#kind.lock(sql);
-        locked.catch(() => undefined);
-        const done: unknown[] = [];
-        for (const { work } of together) done.push(await work(sql));
-        await locked;
-        return done;
-      });
-      for (const [index, { resolve }] of together.entries()) resolve(values[index]);
-    } catch (error) {
-      if (together.length > 1) for (const one of together) await this.#commit([one]);
-      else for (const { reject } of together) reject(error);
-    }
+  /** Waits until no other gateway writes, and keeps others from it to the end of the transaction. */
+  async #lock(sql: Sql): Promise<void> {
+    const text = "SELECT pg_advisory_xact_lock(hashtextextended($1, 7422))";
+    if (this.#isShared) await sql.query(text, [`rouse ${this.#db.schema}`]);
   }
 
   /** Makes the tables, where they are missing. */
-  async prepare(migrations: readonly string[]): Promise<void> {
+  async prepare(): Promise<void> {
+    const migrations = this.#isShared ? SHARED_MIGRATIONS : FILE_MIGRATIONS;
     await this.#db.migrate(migrations, MIGRATIONS_TABLE);
     await this.write(async (sql) => {
       const known = await sql.query("SELECT id FROM knowledge_catalog");
@@ -171,14 +142,6 @@ export interface CatalogPlace {
   now: number;
 }
 
-/** The catalog in a file, which one process at a time uses. */
-const FILE: Kind = {
-  isShared: false,
-  now: "CAST(unixepoch('subsec') * 1000 AS bigint)",
-  leaseMs: Number.MAX_SAFE_INTEGER / 4,
-  lock: async () => undefined,
-};
-
 /**
  * Opens the documents' tables. Who `writes` makes them where they are missing.
  * @throws RouseError `config_invalid` where a newer version of the program wrote them.
@@ -190,17 +153,9 @@ export async function openCatalog(
   const db = sql
     ? await openSql(sql, { env: process.env, log: createLogger("silent"), ...LIMITS })
     : new FileDatabase(database, now);
-  const name = `rouse ${db.schema}`;
-  const shared: Kind = {
-    isShared: true,
-    now: "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)",
-    leaseMs: 15_000,
-    lock: (within) =>
-      within.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 7422))", [name]),
-  };
-  const catalog = new DocumentCatalog(db, sql ? shared : FILE);
+  const catalog = new DocumentCatalog(db, sql !== undefined);
   try {
-    if (writes) await catalog.prepare(sql ? SHARED_MIGRATIONS : FILE_MIGRATIONS);
+    if (writes) await catalog.prepare();
     return catalog;
   } catch (error) {
     await catalog.close();

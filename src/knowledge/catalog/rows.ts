@@ -1,9 +1,9 @@
 import type {
+  DocumentPassage,
   DocumentRecord,
   DocumentStatus,
   NewDocument,
   Passage,
-  PassagePage,
 } from "../types.ts";
 
 /** A document as its table has it: the fields of a record, of which some are in JSON, and those of the work on it. */
@@ -68,20 +68,9 @@ export interface PassageRow extends Omit<Passage, "chunkId" | "headings" | "meta
 export const PASSAGE_COLUMNS = `p.n AS number, p.text, p.headings, p.page, p.start_at AS start, p.end_at AS "end",
   d.id AS "documentId", d.filename, coalesce(d.title, d.found_title) AS title, d.version, d.external_id AS "externalId", d.metadata`;
 
-const toIndexed = ({ number, headings, metadata, ...row }: PassageRow): Omit<Passage, "score"> => ({
+export const toPassage = ({ headings, metadata, ...row }: PassageRow): DocumentPassage => ({
   ...row,
-  chunkId: `${row.documentId}#${number}`,
+  chunkId: `${row.documentId}#${row.number}`,
   headings: JSON.parse(headings) as string[],
   metadata: JSON.parse(metadata) as Passage["metadata"],
-});
-
-export const toPassage = (row: PassageRow, score: number): Passage => ({
-  ...toIndexed(row),
-  score,
-});
-
-/** A page of a document's passages from rows that were asked for with one more than it holds. */
-export const toPassagePage = (rows: readonly PassageRow[], most: number): PassagePage => ({
-  passages: rows.slice(0, most).map((row) => ({ ...toIndexed(row), number: row.number })),
-  hasMore: rows.length > most,
 });

@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { RouseError } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
 import type { Sql } from "../../store/sql/sql.ts";
-import { checkExternalId, decideUpload } from "../access.ts";
+import { checkExternalId, isOwned, isVisible, shared } from "../access.ts";
 import type { AddedDocument, DocumentRecord, NewDocument } from "../types.ts";
 import { places, type DocumentCatalog } from "./catalog.ts";
 import { noteChanges } from "./changes.ts";
@@ -20,14 +20,17 @@ const SHA256 = /^[0-9a-f]{64}$/;
 /** A larger file comes before the transaction of its document, which others wait for. */
 const SMALL = 256 * 1024;
 
+/** A document with the same bytes, and the agents that may search it. */
+interface Twin {
+  marks: readonly string[];
+  row: DocumentRow;
+}
+
 /**
  * The documents that have these bytes already, newest first: in the same tenant, not one that another is about to take the
  * place of, and not one that its owner calls by another name.
  */
-async function findTwins(
-  sql: Sql,
-  { tenant, sha256, externalId }: NewDocument,
-): Promise<{ id: string; marks: string[]; row: DocumentRow }[]> {
+async function findTwins(sql: Sql, { tenant, sha256, externalId }: NewDocument): Promise<Twin[]> {
   const name = "CAST($3 AS text)";
   const rows = await sql.query<DocumentRow>(
     `SELECT ${DOCUMENT_COLUMNS} FROM knowledge_documents d
@@ -39,7 +42,7 @@ async function findTwins(
       ORDER BY seq DESC`,
     [tenant, sha256, externalId ?? null],
   );
-  return rows.map((row) => ({ id: row.id, marks: agentIds(row.agents), row }));
+  return rows.map((row) => ({ marks: agentIds(row.agents), row }));
 }
 
 interface Named {
@@ -107,19 +110,41 @@ async function insert(
   return toDocumentRecord(row as DocumentRow);
 }
 
+/**
+ * Takes an upload whose bytes the tenant may have already. Documents that the caller may not see do not count; documents that it
+ * may not change stay as they are.
+ * @throws RouseError `duplicate_document`, or `document_shared` for `replace` of a document that others use too.
+ */
 async function addOne(sql: Sql, upload: NewDocument, now: number): Promise<AddedDocument> {
-  const { tenant, externalId, access } = upload;
+  const { tenant, externalId, access, agentIds: asked = [], onDuplicate = "skip" } = upload;
   const named = externalId === undefined ? [] : await withExternalId(sql, tenant, externalId);
   checkExternalId(
     named.map(({ agents }) => agentIds(agents)),
     access,
   );
-  const decision = decideUpload(upload, await findTwins(sql, upload));
-  if (decision.kind === "join")
-    return { document: await join(sql, decision.twin.row, upload), duplicate: true };
-  if (decision.kind === "same")
-    return { document: toDocumentRecord(decision.twin.row), duplicate: true };
-  return { document: await insert(sql, upload, decision.replaces?.row, now), duplicate: false };
+  const twins = await findTwins(sql, upload);
+  const seen = twins.filter(({ marks }) => isVisible(marks, access));
+  const own = twins.find(({ marks }) => isOwned(marks, access));
+  const add = async (replaced?: DocumentRow): Promise<AddedDocument> => ({
+    document: await insert(sql, upload, replaced, now),
+    duplicate: false,
+  });
+  const [first] = seen;
+  if (onDuplicate === "keep" || !first) return add();
+  if (onDuplicate === "error") {
+    const { id: documentId } = first.row;
+    const message = `the document is there already as ${documentId}; send on_duplicate "replace" or "keep" to index it all the same`;
+    throw new RouseError({ code: "duplicate_document", message, extra: { documentId } });
+  }
+  if (onDuplicate === "replace") {
+    if (!own) throw shared();
+    return add(own.row);
+  }
+  if (own) return { document: await join(sql, own.row, upload), duplicate: true };
+  const covers = ({ marks }: Twin): boolean =>
+    marks.length === 0 || (asked.length > 0 && asked.every((mark) => marks.includes(mark)));
+  const same = seen.find(covers);
+  return same ? { document: toDocumentRecord(same.row), duplicate: true } : add();
 }
 
 /** Takes an upload. Resolves when it is on disk. */

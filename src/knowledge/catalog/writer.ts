@@ -109,7 +109,7 @@ async function indexPassages(
   catalog: DocumentCatalog,
   files: Files,
   read: ReadDocument,
-  { isStopped, onPassages }: WriterOptions,
+  isStopped: () => boolean,
 ): Promise<string[] | undefined> {
   const { folder, generation, done } = read;
   let replaced: string[] | undefined;
@@ -146,7 +146,6 @@ async function indexPassages(
       return true;
     });
     if (!isTaken) return undefined;
-    onPassages();
     first += chunks.length;
   }
   return replaced;
@@ -226,18 +225,11 @@ function claimPassages(
   });
 }
 
-interface WriterOptions {
-  /** Names the gateway in what it has taken. */
-  holder: string;
-  /** Returns whether the thread is ending. */
-  isStopped(): boolean;
-  /** Called when passages were taken in. */
-  onPassages(): void;
-}
-
-/** Creates the work of a gateway's writing thread. */
-export function createWriter(catalog: DocumentCatalog, options: WriterOptions) {
-  const { holder } = options;
+/**
+ * Creates the work of a gateway's writing thread. `holder` names the gateway in what it has taken; `isStopped` says whether the
+ * thread is ending.
+ */
+export function createWriter(catalog: DocumentCatalog, holder: string, isStopped: () => boolean) {
   const files = new Files(catalog);
   const { now, leaseMs } = catalog;
   const inTenant = async (
@@ -258,7 +250,7 @@ export function createWriter(catalog: DocumentCatalog, options: WriterOptions) {
   return {
     add: (upload: NewDocument, at: number) => addUpload(catalog, files, upload, at),
     take: (limit: number) => take(catalog, holder, limit),
-    index: (read: ReadDocument) => indexPassages(catalog, files, read, options),
+    index: (read: ReadDocument) => indexPassages(catalog, files, read, isStopped),
     fail: (job: WorkedOn, error: DocumentError) =>
       catalog.write(async (sql) => {
         const row = await underWork(sql, job);

@@ -16,7 +16,6 @@ import { broken, ExtractionError } from "./types.ts";
 import { readDocument } from "./read.ts";
 
 const LOOK_MS = 20;
-const READY = { id: 0, kind: "started" } as const;
 /** Chunks of one file, which go into the index in one step. */
 const CHUNKS_A_FILE = 200;
 const PROGRESS_MS = 200;
@@ -99,12 +98,12 @@ function toFailure(error: unknown): ExtractionError {
 }
 
 async function answer(call: ExtractCall): Promise<ExtractReply> {
-  const { id, file, sha256, filename, out, limits, plugins } = call;
+  const { file, sha256, filename, out, limits, plugins } = call;
   let reportedAt = 0;
   const progress = (part: number): void => {
     if (performance.now() - reportedAt < PROGRESS_MS) return;
     reportedAt = performance.now();
-    process.send?.({ id, kind: "progress", part } satisfies ExtractReply);
+    process.send?.({ kind: "progress", part } satisfies ExtractReply);
   };
   try {
     const bytes = readFileSync(file);
@@ -127,20 +126,19 @@ async function answer(call: ExtractCall): Promise<ExtractReply> {
         "no_text_found",
         "no text was found; a scanned document needs text recognition first",
       );
-    return { id, kind: "done", tired: isTired(), mimeType, title, pages, chunks, languages };
+    return { kind: "done", tired: isTired(), mimeType, title, pages, chunks, languages };
   } catch (error) {
     const { code, message, package: missing } = toFailure(error);
     const reason = { code, message, ...(missing !== undefined && { package: missing }) };
-    return { id, kind: "failed", tired: isTired(), error: reason };
+    return { kind: "failed", tired: isTired(), error: reason };
   }
 }
 
-let last: Promise<unknown> = Promise.resolve();
 process.on("message", (call: ExtractCall) => {
-  last = last.then(async () => {
-    process.send?.(await answer(call));
+  void answer(call).then((reply) => {
+    process.send?.(reply);
     // It ends by a signal, when nothing is written any more.
     flushCompileCache();
   });
 });
-process.send?.(READY);
+process.send?.({ kind: "started" } satisfies ExtractReply);

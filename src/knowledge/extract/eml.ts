@@ -8,27 +8,16 @@ import {
   type ExtractFormat,
   type ExtractSource,
 } from "./types.ts";
+import type { Address, Attachment, Email } from "postal-mime";
 import { domBlocks, parseDom } from "./html.ts";
-import { splitMailbox } from "./mailbox.ts";
+import { MAIL_START } from "./sniff.ts";
 import { paragraphs } from "./text.ts";
 
-interface Address {
-  name?: string | undefined;
-  address?: string | undefined;
-}
-
-const person = ({ name, address }: Address): string =>
+const person = ({ name, address }: Partial<Address>): string =>
   [name, address && `<${address}>`].filter(Boolean).join(" ");
 
 const MAX_DEPTH = 3;
 const MAX_ATTACHED = 50;
-
-interface Attachment {
-  filename: string | null;
-  mimeType: string;
-  disposition?: string | null;
-  content: ArrayBuffer | Uint8Array | string;
-}
 
 /** The bytes of an attachment; undefined for pictures that stand in the mail's text, and for parts of its format, which have no name. */
 function toDocument(
@@ -81,17 +70,11 @@ async function readAttachments(
   return blocks;
 }
 
-/** A mail as its file has it. */
-interface Mail {
-  subject?: string | undefined;
-  from?: Address | undefined;
-  to?: readonly Address[] | undefined;
-  cc?: readonly Address[] | undefined;
-  date?: string | undefined;
-  text?: string | undefined;
-  html?: string | undefined;
-  attachments: readonly Attachment[];
-}
+/** The parts of a mail that are read. */
+type Mail = Pick<
+  Email,
+  "subject" | "from" | "to" | "cc" | "date" | "text" | "html" | "attachments"
+>;
 
 const MAX_HINT = 300;
 const countLetters = (blocks: readonly TextBlock[]): number =>
@@ -141,6 +124,17 @@ export const extractEml: ExtractFormat = async (source) => {
   return readMail(mail, source);
 };
 
+/** The mails of a mailbox, as their bytes. A line of a mail that begins like the line before each mail has a `>` before it. */
+function* splitMailbox(bytes: Buffer): Generator<Buffer> {
+  // One character for each byte: mails have different character sets.
+  const text = bytes.toString("latin1");
+  const starts = [...text.matchAll(new RegExp(MAIL_START, "gm"))];
+  for (const [index, { 0: line, index: at }] of starts.entries()) {
+    const mail = text.slice(at + line.length, starts[index + 1]?.index);
+    yield Buffer.from(mail.replace(/^>(>*From )/gm, "$1"), "latin1");
+  }
+}
+
 /** A mailbox: each mail is a section. */
 export const extractMbox: ExtractFormat = async (source) => {
   const blocks: TextBlock[] = [];
@@ -151,6 +145,8 @@ export const extractMbox: ExtractFormat = async (source) => {
   }
   return { blocks };
 };
+
+const toAddress = (name = "", address = ""): Address => ({ name, address });
 
 /** A mail that Outlook has saved. */
 export const extractMsg: ExtractFormat = async (source) => {
@@ -175,11 +171,11 @@ export const extractMsg: ExtractFormat = async (source) => {
   const listRecipients = (kind: string): Address[] =>
     (fields.recipients ?? [])
       .filter(({ recipType = "to" }) => recipType === kind)
-      .map(({ name, smtpAddress, email }) => ({ name, address: smtpAddress ?? email }));
+      .map(({ name, smtpAddress, email }) => toAddress(name, smtpAddress ?? email));
   return readMail(
     {
       subject: fields.subject,
-      from: { name: fields.senderName, address: fields.senderSmtpAddress ?? fields.senderEmail },
+      from: toAddress(fields.senderName, fields.senderSmtpAddress ?? fields.senderEmail),
       to: listRecipients("to"),
       cc: listRecipients("cc"),
       date: fields.messageDeliveryTime ?? fields.clientSubmitTime,

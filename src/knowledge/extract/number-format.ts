@@ -31,31 +31,20 @@ const BUILT_IN: Readonly<Record<number, string>> = {
   47: "mm:ss.0",
   48: "##0.0E+0",
 };
-/** Dates of the formats for East Asian languages. */
-const isEastAsianDate = (id: number): boolean => (id >= 27 && id <= 36) || (id >= 50 && id <= 58);
+/** The format with an id that a workbook does not write out. There are some for dates in East Asian languages. */
+export const getBuiltInFormat = (id: number): string | undefined =>
+  (id >= 27 && id <= 36) || (id >= 50 && id <= 58) ? "yyyy-mm-dd" : BUILT_IN[id];
+
 /** As many digits as a workbook keeps of a number. */
 const PRECISION = 15;
 /** Days between the first days of the two calendars of workbooks. */
 const DAYS_TO_1904 = 1462;
 
-export interface NumberFormats {
-  /** The number of a cell as people see it. `style`: the cell's place in the styles. */
-  render(value: number, style: number): string;
-}
-
-export interface Styles {
-  /** Formats that the workbook writes out, by their ids. */
-  formats: ReadonlyMap<number, string>;
-  /** The format's id of each style. */
-  styles: readonly number[];
-  /** True if days are counted from 1904 on. */
-  is1904: boolean;
-}
+/** Renders a number in a format as people see it. */
+export type RenderNumber = (value: number, format?: string) => string;
 
 /** Creates what renders a number in a format, which may be invalid: percentages, currencies, dates. */
-export async function loadNumberFormat(
-  is1904: boolean,
-): Promise<(value: number, format?: string) => string> {
+export async function loadNumberFormat(is1904: boolean): Promise<RenderNumber> {
   const numfmt: typeof Numfmt = await optional("numfmt", () => import("numfmt"));
   const known = new Map<string, { pattern: string; isDate: boolean }>();
   const getFormat = (written: string): { pattern: string; isDate: boolean } => {
@@ -75,20 +64,5 @@ export async function loadNumberFormat(
     });
     // A date before the calendar shows as hash signs, and a format may hide the value.
     return /^#*$/.test(shown.trim()) ? String(value) : shown;
-  };
-}
-
-/** Creates what renders numbers as their cells show them. */
-export async function loadNumberFormats({
-  formats,
-  styles,
-  is1904,
-}: Styles): Promise<NumberFormats> {
-  const render = await loadNumberFormat(is1904);
-  return {
-    render(value, style) {
-      const id = styles[style] ?? 0;
-      return render(value, formats.get(id) ?? (isEastAsianDate(id) ? "yyyy-mm-dd" : BUILT_IN[id]));
-    },
   };
 }

@@ -3,38 +3,18 @@ import { broken, checkParts, encrypted, type ExtractFormat } from "./types.ts";
 import { unzip } from "./archive.ts";
 import { renderUncalculated, tableBlocks, toSpan, type TableCell } from "./table.ts";
 import {
+  isParagraph,
   listElements,
   readElements,
   readTitle,
   readXmlTree,
+  SKIPPED,
   tidy,
-  toInnerText,
   toMargins,
   toPage,
+  toText,
   type XmlElement,
 } from "./xml-tree.ts";
-
-/** Text that is no part of the page or of its words: notes stay, their marks, comments, tracked deletions and readings of characters go. */
-const SKIPPED = new Set([
-  "office:annotation",
-  "text:tracked-changes",
-  "office:forms",
-  "text:note-citation",
-  "text:ruby-text",
-  "svg:title",
-  "svg:desc",
-]);
-const SPACES = new Set(["text:s", "text:tab", "text:line-break"]);
-const isParagraph = (name: string): boolean => name === "text:p" || name === "text:h";
-
-const toText = (element: XmlElement): string =>
-  tidy(
-    toInnerText(element, (inner) => {
-      if (SKIPPED.has(inner.name)) return "";
-      if (SPACES.has(inner.name)) return " ";
-      return isParagraph(inner.name) ? ` ${toText(inner)} ` : undefined;
-    }),
-  );
 
 /** Renders a cell that has a value or a formula and no text: programs that calculate nothing write none. */
 function toFallback(attributes: Record<string, string>): string {

@@ -1,130 +1,135 @@
 import { posix } from "node:path";
 import type { TextBlock } from "../chunk.ts";
-import {
-  broken,
-  checkParts,
-  encrypted,
-  optional,
-  type ExtractFormat,
-  type ExtractSource,
-} from "./types.ts";
+import { broken, checkParts, encrypted, type ExtractFormat, type ExtractSource } from "./types.ts";
 import { domBlocks, parseDom } from "./html.ts";
 import { unzip, type ArchiveParts } from "./archive.ts";
 import { loadNumberFormat } from "./number-format.ts";
 import { tableBlocks, toSpan, type TableCell } from "./table.ts";
 import {
+  findChild,
   findElements,
-  listElements,
+  getAttribute,
+  isOn,
+  listOuter,
   readTargets,
   readTitle,
   readXmlTree,
   tidy,
   toInnerText,
+  toLocal,
   toMargins,
   toPage,
+  toText,
   type XmlElement,
 } from "./xml-tree.ts";
 
 /** The level in the outline of text that is no heading. */
 const MAX_OUTLINE = 9;
 
-/** The text of a paragraph: `t` has it, with the prefix of the format; `breaks` are spaces in it. */
-const joinRuns = (paragraph: XmlElement, t: string, breaks: readonly string[]): string =>
-  tidy(
-    [...listElements(paragraph)]
-      .map((run) =>
-        [t, "m:t"].includes(run.name) ? toInnerText(run) : breaks.includes(run.name) ? " " : "",
-      )
-      .join(""),
-  );
+/** The levels of headings, from 0, by the styles of their paragraphs. */
+type Levels = ReadonlyMap<string, number>;
 
-/** The paragraphs of the headers or footers of a document. */
-async function readMargins(parts: ArchiveParts, kind: "header" | "footer"): Promise<TextBlock[]> {
-  const lines: string[] = [];
-  for (const [name, bytes] of parts)
-    if (name.startsWith(`word/${kind}`)) {
-      const paragraphs = findElements(await readXmlTree(unwrapText(bytes)), "w:p");
-      const texts = paragraphs.toReversed().map((paragraph) => {
-        const text = joinRuns(paragraph, "w:t", ["w:tab", "w:br"]);
-        // One in a text box is no part of the one that the box is in.
-        paragraph.children = [];
-        return text;
-      });
-      lines.push(...texts.toReversed());
-    }
-  return toMargins(lines);
-}
+/** A style that its program names as a heading, from 1. */
+const HEADING = /^heading ?([1-9])$/i;
 
-const ALTERNATIVES =
-  /<mc:AlternateContent\b[^>]*>((?:(?!<mc:AlternateContent\b)[^])*?)<\/mc:AlternateContent>/g;
-/** Elements around text that mammoth leaves out with the text. */
-const WRAPPERS =
-  /(?<=<\/?)(?:w:(?:fldSimple|dir|bdo|ruby|rubyBase)|wp:(?:anchor|inline)|a:graphic(?:Data)?|wp[sgc]:\w+|m:(?!(?:r|t|\w*Pr)\b)\w+)\b/g;
-
-/** The alternative that has the text: drawings that a program cannot show may be pictures without it. */
-function chooseAlternative(inner: string): string {
-  const [, choice = ""] = /<mc:Choice\b[^>]*>([^]*?)<\/mc:Choice>/.exec(inner) ?? [];
-  const fallback = /<mc:Fallback\b[^>]*>([^]*?)<\/mc:Fallback>/.exec(inner)?.[1];
-  return choice.includes("<w:txbxContent") ? choice : (fallback ?? choice);
-}
-
-/** Renames elements around text to ones that mammoth reads: those of fields, right-to-left runs, text boxes and formulas. */
-function unwrapText(part: Buffer): Buffer {
-  let xml = part.toString("utf8");
-  // Those inside of others come first.
-  for (let before = ""; before !== xml;) {
-    before = xml;
-    xml = xml.replace(ALTERNATIVES, (_, inner: string) => chooseAlternative(inner));
-  }
-  const unwrapped = xml
-    .replace(/(?<=<\/?)w:drawing\b/g, "w:pict")
-    .replace(WRAPPERS, "w:smartTag")
-    .replace(/(?<=<\/?)m:(?=[rt]\b)/g, "w:");
-  return Buffer.from(unwrapped);
-}
-
-/** Gives paragraphs with a level of their own in the outline a style of that level, by which mammoth makes headings of them. */
-const styleOutlines = (part: Buffer): Buffer =>
-  Buffer.from(
-    part.toString("utf8").replace(/<w:pPr>([^]*?)<\/w:pPr>/g, (whole, inner: string) => {
-      const [own = ""] = inner.split("<w:pPrChange");
-      const level = /<w:outlineLvl\b[^>]*w:val="([0-8])"/.exec(own)?.[1];
-      const style = `<w:pStyle w:val="Outline${level}"/>`;
-      const others = inner.replace(/<w:pStyle\b[^>]*\/>/, "");
-      return level === undefined ? whole : `<w:pPr>${style}${others}</w:pPr>`;
-    }),
-  );
-
-const OUTLINE_STYLES = Array.from(
-  { length: MAX_OUTLINE },
-  (_, level) => `p.Outline${level} => h${Math.min(level + 1, 6)}:fresh`,
-);
-
-/** The styles of paragraphs that have a level in the outline, as mammoth maps them. A style has the level of the one that it is based on. */
-async function mapHeadingStyles(styles: Buffer | undefined): Promise<string[]> {
-  const found = findElements(await readXmlTree(styles), "w:style").map((style) => {
+/** Reads the styles of paragraphs that have a level in the outline. A style has the level of the one that it is based on. */
+async function readLevels(styles: Buffer | undefined): Promise<Levels> {
+  const found = findElements(await readXmlTree(styles), "style").map((style) => {
     const read = (name: string): string | undefined =>
-      findElements(style, name)[0]?.attributes["w:val"];
-    const id = style.attributes["w:styleId"] ?? "";
-    return { id, name: read("w:name"), base: read("w:basedOn"), level: read("w:outlineLvl") };
+      getAttribute(findElements(style, name)[0], "val");
+    const named = HEADING.exec(read("name") ?? "")?.[1];
+    const level = read("outlineLvl") ?? (named === undefined ? undefined : Number(named) - 1);
+    return { id: getAttribute(style, "styleId") ?? "", base: read("basedOn"), level };
   });
   const byId = new Map(found.map((style) => [style.id, style]));
-  return found.flatMap((style) => {
-    const { name } = style;
-    let at: typeof style | undefined = style;
-    // Styles that are based on each other would never end.
-    for (let depth = 0; at && at.level === undefined && depth < byId.size; depth++)
-      at = byId.get(at.base ?? "");
-    const level = Number(at?.level ?? MAX_OUTLINE);
-    if (name === undefined || !(level < MAX_OUTLINE)) return [];
-    const escaped = name.replace(/['\\]/g, "\\$&");
-    return [`p[style-name='${escaped}'] => h${Math.min(level + 1, 6)}:fresh`];
+  return new Map(
+    found.map((style) => {
+      let at: typeof style | undefined = style;
+      // Styles that are based on each other would never end.
+      for (let depth = 0; at && at.level === undefined && depth < byId.size; depth++)
+        at = byId.get(at.base ?? "");
+      return [style.id, Number(at?.level ?? MAX_OUTLINE)];
+    }),
+  );
+}
+
+/** The level of a paragraph that is a heading, from 1: its own, or that of its style. */
+function getLevel(paragraph: XmlElement, levels: Levels): number | undefined {
+  const properties = findChild(paragraph, "pPr");
+  const read = (name: string): string | undefined =>
+    properties && getAttribute(findChild(properties, name), "val");
+  const style = read("pStyle") ?? "";
+  const own = read("outlineLvl");
+  const named = HEADING.exec(style)?.[1];
+  const level = Number(own ?? levels.get(style) ?? Number(named ?? MAX_OUTLINE + 1) - 1);
+  return level < MAX_OUTLINE ? level + 1 : undefined;
+}
+
+/** The rows of a table. A merged cell is there once, and says how far it goes. */
+function toRows(table: XmlElement, levels: Levels): TableCell[][] {
+  /** The last cell of each column, which may go on below. */
+  const above: Required<TableCell>[] = [];
+  return [...listOuter(table, "tr")].map((row) => {
+    let column = 0;
+    return [...listOuter(row, "tc")].flatMap((cell) => {
+      const { attributes } = cell;
+      const properties = findChild(cell, "tcPr");
+      const merge = properties && findChild(properties, "vMerge");
+      const span = properties && getAttribute(findChild(properties, "gridSpan"), "val");
+      // On a slide, there is an empty cell for each one that a merged cell covers.
+      if (isOn(attributes["hMerge"]) || isOn(attributes["vMerge"])) return [];
+      const columns = toSpan(attributes["gridSpan"] ?? span);
+      const at = column;
+      column += columns;
+      const start = above[at];
+      if (merge && getAttribute(merge, "val") !== "restart" && start) {
+        start.rows++;
+        return [];
+      }
+      const text = tidy([...officeBlocks(cell, levels)].map((block) => block.text).join(" "));
+      const read = { text, columns, rows: toSpan(attributes["rowSpan"]) };
+      above[at] = read;
+      return [read];
+    });
   });
+}
+
+const hasPlaceholder = (shape: XmlElement, ...types: string[]): boolean =>
+  findElements(shape, "ph").some(({ attributes }) => types.includes(attributes["type"] ?? ""));
+
+/** The blocks of a Word file, a slide, a diagram or a chart in the order of the file. `isTitle`: those of a slide's title. */
+function* officeBlocks(
+  { children }: XmlElement,
+  levels: Levels = new Map(),
+  isTitle = false,
+): Generator<TextBlock> {
+  for (const child of children) {
+    if (typeof child === "string") continue;
+    const name = toLocal(child.name);
+    if (name === "tbl") yield* tableBlocks(toRows(child, levels));
+    else if (name === "p") {
+      const text = toText(child);
+      const level = isTitle ? 1 : getLevel(child, levels);
+      if (text !== "")
+        yield level === undefined ? { kind: "text", text } : { kind: "heading", text, level };
+      for (const box of listOuter(child, "txbxContent")) yield* officeBlocks(box, levels);
+    } else {
+      if (name === "plotArea") yield* tableBlocks(toChartRows(child));
+      const isShape = name === "sp";
+      yield* officeBlocks(
+        child,
+        levels,
+        isShape ? hasPlaceholder(child, "title", "ctrTitle") : isTitle,
+      );
+    }
+  }
 }
 
 /** The parts with what is drawn of data: diagrams and charts. */
 const DRAWN = /^(?:ppt|word)\/(?:diagrams\/data|charts\/chart)/;
 
+/** The text of a Word file; Word for the web numbers it. */
+const DOCUMENT = /^word\/document[^/]*\.xml$/;
 const MAX_DEPTH = 3;
 
 /** Reads the documents that Word makes paragraphs of when it opens the file: programs put HTML into it in this way. */
@@ -134,12 +139,10 @@ async function readChunks(
 ): Promise<TextBlock[]> {
   const blocks: TextBlock[] = [];
   for (const [part, xml] of parts) {
-    if (depth >= MAX_DEPTH || !/^word\/document[^/]*\.xml$/.test(part)) continue;
+    if (depth >= MAX_DEPTH || !DOCUMENT.test(part)) continue;
     const targets = await readTargets(parts, part);
-    for (const [, id = ""] of xml
-      .toString("utf8")
-      .matchAll(/<w:altChunk\b[^>]*\br:id="([^"]+)"/g)) {
-      const filename = targets.get(id) ?? "";
+    for (const named of findElements(await readXmlTree(xml), "altChunk")) {
+      const filename = targets.get(getAttribute(named, "id") ?? "") ?? "";
       const chunk = parts.get(filename);
       // The rest of the file is there without it.
       const read = chunk && (await readAttached({ bytes: chunk, filename }).catch(() => undefined));
@@ -152,40 +155,27 @@ async function readChunks(
 export const extractDocx: ExtractFormat = async (source) => {
   const { bytes, limits } = source;
   const parts = await unzip(bytes, limits, (name) => !name.startsWith("word/media/"));
-  const readable = [...parts].map(([name, part]) => [
-    name,
-    !/^word\/[^/]+\.xml$/.test(name)
-      ? part
-      : unwrapText(name.startsWith("word/document") ? styleOutlines(part) : part),
-  ]);
-  const { zipSync } = await optional("fflate", () => import("fflate"));
-  // Mammoth unpacks without looking: it gets what was counted.
-  const buffer = Buffer.from(zipSync(Object.fromEntries(readable), { level: 0 }));
-  const mammoth = await optional("mammoth", () => import("mammoth"));
-  const { value } = await mammoth.default
-    .convertToHtml(
-      { buffer },
-      {
-        convertImage: mammoth.default.images.imgElement(async () => ({ src: "" })),
-        ignoreEmptyParagraphs: true,
-        styleMap: [...OUTLINE_STYLES, ...(await mapHeadingStyles(parts.get("word/styles.xml")))],
-      },
-    )
-    .catch(() => {
-      throw broken("the document cannot be read; its XML is damaged");
-    });
-  const { body } = await parseDom(value);
-  const drawn: TextBlock[] = [];
-  for (const [name, part] of parts)
-    if (DRAWN.test(name)) drawn.push(...slideBlocks(await readDrawn(part)));
+  const levels = await readLevels(parts.get("word/styles.xml"));
+  const read = async (
+    wanted: RegExp,
+    readTree: (part: Buffer) => Promise<XmlElement> = readXmlTree,
+  ): Promise<TextBlock[]> => {
+    const blocks: TextBlock[] = [];
+    for (const [name, part] of parts)
+      if (wanted.test(name)) blocks.push(...officeBlocks(await readTree(part), levels));
+    return blocks;
+  };
+  const readMargins = async (wanted: RegExp): Promise<TextBlock[]> =>
+    toMargins((await read(wanted)).map(({ text }) => text));
   return {
     title: await readTitle(parts.get("docProps/core.xml")),
     blocks: [
-      ...(await readMargins(parts, "header")),
-      ...(body ? domBlocks(body) : []),
+      ...(await readMargins(/^word\/header[^/]*\.xml$/)),
+      ...(await read(DOCUMENT)),
       ...(await readChunks(parts, source)),
-      ...drawn,
-      ...(await readMargins(parts, "footer")),
+      ...(await read(/^word\/(?:foot|end)notes\.xml$/)),
+      ...(await read(DRAWN, readDrawn)),
+      ...(await readMargins(/^word\/footer[^/]*\.xml$/)),
     ],
   };
 };
@@ -199,25 +189,6 @@ async function slideNames(parts: ArchiveParts): Promise<string[]> {
     .map(({ attributes }) => targets.get(attributes["r:id"] ?? "") ?? "")
     .filter((name) => parts.has(name));
 }
-
-const toParagraph = (paragraph: XmlElement): string => joinRuns(paragraph, "a:t", ["a:br"]);
-
-const isOn = (value: string | undefined): boolean => value === "1" || value === "true";
-
-/** The cells of a row of a slide's table. The merged cell itself says how far it goes. */
-const toCells = (row: XmlElement): TableCell[] =>
-  findElements(row, "a:tc")
-    .filter(({ attributes }) => !isOn(attributes["hMerge"]) && !isOn(attributes["vMerge"]))
-    .map((cell) => ({
-      text: tidy(findElements(cell, "a:p").map(toParagraph).join(" ")),
-      columns: toSpan(cell.attributes["gridSpan"]),
-      rows: toSpan(cell.attributes["rowSpan"]),
-    }));
-
-const isTitleShape = (shape: XmlElement): boolean =>
-  findElements(shape, "p:ph").some(({ attributes }) =>
-    ["title", "ctrTitle"].includes(attributes["type"] ?? ""),
-  );
 
 const listPoints = (element: XmlElement): XmlElement[] => findElements(element, "c:pt");
 
@@ -267,23 +238,6 @@ function toChartRows(chart: XmlElement): TableCell[][] {
   return [names, ...rows].map((row) => row.map((text) => ({ text })));
 }
 
-function* slideBlocks({ children }: XmlElement, isTitle = false): Generator<TextBlock> {
-  for (const child of children) {
-    if (typeof child === "string") continue;
-    const { name } = child;
-    // The alternative for programs that do not know the other one.
-    if (name === "mc:Fallback") continue;
-    if (name === "a:tbl") yield* tableBlocks(findElements(child, "a:tr").map(toCells));
-    else if (name === "a:p") {
-      const text = toParagraph(child);
-      if (text !== "") yield isTitle ? { kind: "heading", text, level: 1 } : { kind: "text", text };
-    } else {
-      if (name === "c:plotArea") yield* tableBlocks(toChartRows(child));
-      yield* slideBlocks(child, name === "p:sp" ? isTitleShape(child) : isTitle);
-    }
-  }
-}
-
 /** The parts beside a slide that have text of it: its diagrams and charts, then the speaker's notes. */
 async function readBeside(parts: ArchiveParts, slide: string): Promise<XmlElement[]> {
   const names = [...(await readTargets(parts, slide)).values()];
@@ -293,9 +247,7 @@ async function readBeside(parts: ArchiveParts, slide: string): Promise<XmlElemen
   // A page of notes has shapes for the slide's picture, the date and the number, too.
   return found.flatMap((tree) => {
     const shapes = findElements(tree, "p:sp");
-    const isBody = (shape: XmlElement): boolean =>
-      findElements(shape, "p:ph").some(({ attributes }) => attributes["type"] === "body");
-    return shapes.length === 0 ? [tree] : shapes.filter(isBody);
+    return shapes.length === 0 ? [tree] : shapes.filter((shape) => hasPlaceholder(shape, "body"));
   });
 }
 
@@ -313,7 +265,7 @@ export const extractPptx: ExtractFormat = async ({ bytes, limits, progress }) =>
       /^(?:0|false)$/.test(attributes["show"] ?? ""),
     );
     const shown = isHidden ? [] : [slide, ...(await readBeside(parts, name))];
-    const slideText = shown.flatMap((tree) => [...slideBlocks(tree)]);
+    const slideText = shown.flatMap((tree) => [...officeBlocks(tree)]);
     blocks.push(...toPage(slideText, index + 1));
     progress((index + 1) / names.length);
   }

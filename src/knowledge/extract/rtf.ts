@@ -48,26 +48,18 @@ const CHARSETS: Record<number, number> = {
   238: 1250,
 };
 
-interface Group {
-  isSkipped: boolean;
-  isHidden: boolean;
-  /** The level of a heading; undefined for other paragraphs. */
-  level: number | undefined;
-  /** True if its text is apart from that around it. */
-  isApart: boolean;
-  decoder: InstanceType<typeof TextDecoder> | undefined;
-  /** The number of fallback characters behind a `\u`. */
-  fallback: number;
-}
-
-const ROOT: Group = {
+const ROOT = {
   isSkipped: false,
   isHidden: false,
-  level: undefined,
+  /** The level of a heading; undefined for other paragraphs. */
+  level: undefined as number | undefined,
+  /** True if its text is apart from that around it. */
   isApart: false,
-  decoder: undefined,
+  decoder: undefined as InstanceType<typeof TextDecoder> | undefined,
+  /** The number of fallback characters behind a `\u`. */
   fallback: 1,
 };
+type Group = typeof ROOT;
 
 /** A control word with its number, a control symbol with its two hexadecimal digits, a brace, or text. */
 const TOKEN = /\\([a-z]+)(-?\d+)? ?|\\'([0-9a-f]{2})|\\([^a-z])|([{}])|([^\\{}\r\n]+)|[\r\n]+/giy;

@@ -2,7 +2,6 @@ import { extname } from "node:path";
 import { FORMATS, type FormatId } from "../formats.ts";
 import { unzip } from "./archive.ts";
 import { detectUtf16 } from "./charset.ts";
-import { MAIL_START } from "./mailbox.ts";
 import { ExtractionError, encrypted } from "./types.ts";
 
 const HEAD = 8192;
@@ -29,6 +28,9 @@ const COMPOUND: readonly [stream: string, format: FormatId][] = [
   ["Workbook", "xls"],
   ["Book", "xls"],
 ];
+
+/** The line before each mail of a mailbox: a sender and a date (RFC 4155). */
+export const MAIL_START = /^From \S+ .*\d\d:\d\d.*\d{4}.*\r?\n/m;
 
 /** Archives whose first entry is their type. */
 const TYPED: readonly FormatId[] = ["odt", "ods", "odp", "epub"];

@@ -1,10 +1,12 @@
 import type { TextBlock } from "../chunk.ts";
 import { unzip, type ArchiveParts } from "./archive.ts";
-import { loadNumberFormats, type NumberFormats, type Styles } from "./number-format.ts";
+import { getBuiltInFormat, loadNumberFormat, type RenderNumber } from "./number-format.ts";
 import { MAX_MERGED, renderUncalculated, tableBlocks, type TableCell } from "./table.ts";
 import { broken, checkParts, type ExtractFormat } from "./types.ts";
 import {
+  findChild,
   findElements,
+  isOn,
   isTelling,
   readElements,
   readTargets,
@@ -13,6 +15,7 @@ import {
   toInnerText,
   toLocal,
   toPage,
+  toText,
   type XmlElement,
 } from "./xml-tree.ts";
 
@@ -45,8 +48,6 @@ function parseRange(range: string): Merge | undefined {
     : undefined;
 }
 
-const isTrue = (value: string): boolean => /^(?:1|true|on)$/i.test(value);
-
 /** The sheets in the order of their tabs, and whether days are counted from 1904 on. */
 async function readWorkbook(parts: ArchiveParts): Promise<{ sheets: Sheet[]; is1904: boolean }> {
   const workbook = parts.get("xl/workbook.xml");
@@ -62,7 +63,7 @@ async function readWorkbook(parts: ArchiveParts): Promise<{ sheets: Sheet[]; is1
     };
   });
   const is1904 = findElements(tree, "workbookPr").some(({ attributes }) =>
-    isTrue(attributes["date1904"] ?? ""),
+    isOn(attributes["date1904"]),
   );
   return { sheets, is1904 };
 }
@@ -73,8 +74,8 @@ const decodeText = (text: string): string =>
     text.replace(/_x([\dA-F]{4})_/gi, (_, code: string) => String.fromCharCode(parseInt(code, 16))),
   );
 
-/** A text, without how it is pronounced. */
-const toText = (element: XmlElement): string =>
+/** The text of a cell, without how it is pronounced. */
+const toCellText = (element: XmlElement): string =>
   decodeText(toInnerText(element, ({ name }) => (toLocal(name) === "rPh" ? "" : undefined)));
 
 /** The texts that cells share. */
@@ -83,46 +84,55 @@ async function readSharedTexts(bytes: Buffer | undefined): Promise<string[]> {
   if (bytes)
     await readElements(bytes, {
       open: (name) => (toLocal(name) === "si" ? "whole" : undefined),
-      whole: (element) => void texts.push(toText(element)),
+      whole: (element) => void texts.push(toCellText(element)),
     });
   return texts;
 }
 
-async function readStyles(bytes: Buffer | undefined): Promise<Omit<Styles, "is1904">> {
+/** Reads the number format of each style. */
+async function readStyles(bytes: Buffer | undefined): Promise<(string | undefined)[]> {
   const tree = await readXmlTree(bytes);
-  const formats = new Map<number, string>();
-  for (const { attributes } of findElements(tree, "numFmt"))
-    if (attributes["formatCode"] !== undefined)
-      formats.set(Number(attributes["numFmtId"] ?? 0), attributes["formatCode"]);
-  const styles = findElements(tree, "cellXfs")
+  const formats = new Map(
+    findElements(tree, "numFmt").map(({ attributes }) => [
+      Number(attributes["numFmtId"]),
+      attributes["formatCode"],
+    ]),
+  );
+  return findElements(tree, "cellXfs")
     .flatMap((all) => findElements(all, "xf"))
-    .map(({ attributes }) => Number(attributes["numFmtId"] ?? 0));
-  return { formats, styles };
+    .map(({ attributes }) => {
+      const id = Number(attributes["numFmtId"] ?? 0);
+      return formats.get(id) ?? getBuiltInFormat(id);
+    });
 }
 
-function renderCell(cell: XmlElement, shared: readonly string[], numbers: NumberFormats): string {
-  const find = (name: string): XmlElement | undefined =>
-    cell.children.find((child) => typeof child !== "string" && toLocal(child.name) === name) as
-      | XmlElement
-      | undefined;
-  const [text, formula, inline] = [find("v"), find("f"), find("is")];
+/** The parts of a workbook that its cells refer to. */
+interface Workbook {
+  texts: readonly string[];
+  /** The number format of each style. */
+  styles: readonly (string | undefined)[];
+  renderNumber: RenderNumber;
+}
+
+function renderCell(cell: XmlElement, { texts, styles, renderNumber }: Workbook): string {
+  const [text, formula, inline] = ["v", "f", "is"].map((name) => findChild(cell, name));
   const value = text ? toInnerText(text) : "";
   switch (cell.attributes["t"]) {
     case "s":
-      return shared[Number(value)] ?? "";
+      return texts[Number(value)] ?? "";
     case "inlineStr":
-      return inline ? toText(inline) : "";
+      return inline ? toCellText(inline) : "";
     case "b":
-      return isTrue(value) ? "TRUE" : "FALSE";
+      return isOn(value) ? "TRUE" : "FALSE";
     case "str":
     case "e":
       return decodeText(value);
     case "d":
       return value.replace(/T00:00:00(?:\.0+)?Z?$/, "");
     default: {
-      if (value === "") return formula ? renderUncalculated(toText(formula)) : "";
-      const style = Number(cell.attributes["s"] ?? 0);
-      return Number.isFinite(Number(value)) ? tidy(numbers.render(Number(value), style)) : value;
+      if (value === "") return formula ? renderUncalculated(toCellText(formula)) : "";
+      const format = styles[Number(cell.attributes["s"] ?? 0)];
+      return Number.isFinite(Number(value)) ? tidy(renderNumber(Number(value), format)) : value;
     }
   }
 }
@@ -198,19 +208,8 @@ async function readShapes(parts: ArchiveParts, sheet: string): Promise<TextBlock
   for (const name of (await readTargets(parts, sheet)).values())
     if (name.startsWith("xl/drawings/"))
       for (const paragraph of findElements(await readXmlTree(parts.get(name)), "a:p"))
-        texts.add(tidy(toInnerText(paragraph)));
+        texts.add(toText(paragraph));
   return [...texts].filter((text) => text !== "").map((text) => ({ kind: "text", text }));
-}
-
-/** Counts the numbers of a sorted list that are not above a limit. */
-function countUpTo(sorted: readonly number[], limit: number): number {
-  let from = 0;
-  for (let to = sorted.length; from < to;) {
-    const middle = (from + to) >>> 1;
-    if ((sorted[middle] as number) <= limit) from = middle + 1;
-    else to = middle;
-  }
-  return from;
 }
 
 /** The rows that have cells. A merged cell is there once, and covers no column and row without any cell. */
@@ -218,29 +217,23 @@ function* toRows({ rows, merges }: SheetContent): Generator<TableCell[]> {
   const numbers = [...rows.keys()].toSorted((a, b) => a - b);
   const width = numbers.reduce((most, row) => Math.max(most, rows.get(row)?.length ?? 0), 0);
   const starts = Map.groupBy(merges, ({ top }) => top);
-  let above: Merge[] = [];
+  /** The last row in which each column is covered by a cell above. */
+  const coveredTo: number[] = [];
   for (const [index, number] of numbers.entries()) {
     const texts = rows.get(number) ?? [];
-    const own = starts.get(number) ?? [];
-    above = above.filter(({ bottom }) => bottom >= number);
-    const end = [...own, ...above].reduce(
-      (most, { right }) => Math.max(most, right + 1),
-      texts.length,
-    );
+    const own = new Map((starts.get(number) ?? []).map((merge) => [merge.left, merge]));
+    const end = [...own.values()].reduce((most, { right }) => Math.max(most, right + 1), 0);
     const cells: TableCell[] = [];
-    for (let column = 0; column < Math.min(end, width);) {
-      const covered = above.find(({ left, right }) => column >= left && column <= right);
-      if (covered) {
-        column = covered.right + 1;
-        continue;
-      }
-      const merge = own.find(({ left }) => left === column);
-      const columns = merge ? Math.min(merge.right + 1, width) - column : 1;
-      const height = merge ? countUpTo(numbers, merge.bottom) - index : 1;
+    for (let column = 0; column < Math.min(Math.max(end, texts.length), width); column++) {
+      if ((coveredTo[column] ?? -1) >= number) continue;
+      const { right = column, bottom = number } = own.get(column) ?? {};
+      const columns = Math.min(right + 1, width) - column;
+      let height = 1;
+      while ((numbers[index + height] ?? Infinity) <= bottom) height++;
       cells.push({ text: texts[column] ?? "", columns, rows: height });
-      column += columns;
+      for (let covered = 0; covered < columns; covered++) coveredTo[column + covered] = bottom;
+      column += columns - 1;
     }
-    above.push(...own.filter(({ bottom }) => bottom > number));
     yield cells;
   }
 }
@@ -256,17 +249,17 @@ export const extractXlsx: ExtractFormat = async ({ bytes, limits, progress }) =>
   const shown = sheets.filter(({ isHidden }) => !isHidden);
   checkParts("the workbook", shown.length, limits.pages, "sheet");
   // Names of parts are the same in capitals, as some programs write this one.
-  const texts = [...parts].find(([name]) => /^xl\/sharedStrings\.xml$/i.test(name));
-  const shared = await readSharedTexts(texts?.[1]);
-  const numbers = await loadNumberFormats({
-    ...(await readStyles(parts.get("xl/styles.xml"))),
-    is1904,
-  });
+  const shared = [...parts].find(([name]) => /^xl\/sharedStrings\.xml$/i.test(name));
+  const workbook: Workbook = {
+    texts: await readSharedTexts(shared?.[1]),
+    styles: await readStyles(parts.get("xl/styles.xml")),
+    renderNumber: await loadNumberFormat(is1904),
+  };
   const blocks: TextBlock[] = [];
   for (const [index, { name, file }] of shown.entries()) {
     const part = parts.get(file);
     if (!part) continue;
-    const sheet = await readSheet(part, (cell) => renderCell(cell, shared, numbers));
+    const sheet = await readSheet(part, (cell) => renderCell(cell, workbook));
     const rows = [...tableBlocks(toRows(sheet)), ...(await readShapes(parts, file))];
     progress((index + 1) / shown.length);
     // A sheet without cells would name the one after it.

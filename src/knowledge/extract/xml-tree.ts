@@ -61,6 +61,7 @@ export async function readElements(
     depth--;
     if (leftOut > 0) return void leftOut--;
     const element = trees.pop();
+    if (element && toLocal(name) === "AlternateContent") chooseForm(element);
     if (!element) close?.(name);
     else if (trees.length === 0) whole(element);
   });
@@ -68,6 +69,16 @@ export async function readElements(
     throw broken("the XML inside the document is not well-formed");
   });
   parser.write(typeof source === "string" ? source : decode(source)).close();
+}
+
+/**
+ * Leaves one form of what a document has in several: the first one, unless only another one has text. Drawings that a program
+ * cannot show may be pictures without their text.
+ */
+function chooseForm(element: XmlElement): void {
+  const [choice, fallback] = ["Choice", "Fallback"].map((name) => findChild(element, name));
+  const chosen = fallback && findElements(choice ?? element, "t").length === 0 ? fallback : choice;
+  element.children = chosen?.children ?? [];
 }
 
 /** Reads a part of a document as a whole; returns an empty element for no bytes. */
@@ -94,6 +105,25 @@ export function* listElements({ children }: XmlElement): Generator<XmlElement> {
 export const findElements = (element: XmlElement, wanted: string): XmlElement[] =>
   [...listElements(element)].filter(({ name }) => name === wanted || toLocal(name) === wanted);
 
+/** The first element with a name right inside of another one, with any prefix. */
+export const findChild = ({ children }: XmlElement, wanted: string): XmlElement | undefined =>
+  children.find(
+    (child): child is XmlElement => typeof child !== "string" && toLocal(child.name) === wanted,
+  );
+
+/** The outermost elements with a name inside of another one, with any prefix. */
+export function* listOuter({ children }: XmlElement, wanted: string): Generator<XmlElement> {
+  for (const child of children)
+    if (typeof child !== "string") {
+      if (toLocal(child.name) === wanted) yield child;
+      else yield* listOuter(child, wanted);
+    }
+}
+
+/** The value of an attribute, with any prefix. */
+export const getAttribute = (element: XmlElement | undefined, wanted: string): string | undefined =>
+  Object.entries(element?.attributes ?? {}).find(([name]) => toLocal(name) === wanted)?.[1];
+
 /** The text of an element. `render` says what is in the place of one inside of it; undefined for its own text. */
 export function toInnerText(
   { children }: XmlElement,
@@ -105,6 +135,64 @@ export function toInnerText(
     )
     .join("");
 }
+
+/**
+ * Text that is no part of the page or of its words: notes stay; their marks, comments, deletions, readings of characters, and boxes,
+ * which are paragraphs of their own, go.
+ */
+export const SKIPPED = new Set([
+  "office:annotation",
+  "text:tracked-changes",
+  "office:forms",
+  "text:note-citation",
+  "text:ruby-text",
+  "svg:title",
+  "svg:desc",
+  "w:moveFrom",
+  "w:rt",
+  "w:txbxContent",
+]);
+
+/** Elements that stand for signs, by their names without prefixes. */
+const SIGNS: Readonly<Record<string, string>> = {
+  tab: " ",
+  br: " ",
+  cr: " ",
+  s: " ",
+  "line-break": " ",
+  noBreakHyphen: "-",
+};
+
+export const isOn = (value: string | undefined): boolean => /^(?:1|true|on)$/i.test(value ?? "");
+
+/** Renders the state of a box to tick; undefined for other elements. */
+function renderBox(element: XmlElement): string | undefined {
+  if (!/^(?:sdt|fldChar)$/.test(toLocal(element.name))) return undefined;
+  const box = ["checkbox", "checkBox"].flatMap((name) => findElements(element, name))[0];
+  if (!box) return undefined;
+  const state = findChild(box, "checked") ?? findChild(box, "default");
+  return state && isOn(getAttribute(state, "val") ?? "1") ? "☒" : "☐";
+}
+
+function joinText({ name, children }: XmlElement): string {
+  // Between other elements there are line breaks, names of fields and what was deleted.
+  const hasText = toLocal(name) === "t" || name.startsWith("text:");
+  return children
+    .map((child) => {
+      if (typeof child === "string") return hasText ? child : "";
+      if (SKIPPED.has(child.name)) return "";
+      const sign = SIGNS[toLocal(child.name)] ?? renderBox(child);
+      if (sign !== undefined) return sign;
+      return isParagraph(child.name) ? ` ${joinText(child)} ` : joinText(child);
+    })
+    .join("");
+}
+
+/** Returns whether an element is a paragraph of OpenDocument or of Office. */
+export const isParagraph = (name: string): boolean => /^(?:text:[ph]|(?:[aw]:)?p)$/.test(name);
+
+/** The text of a paragraph or a cell, as office programs write it. */
+export const toText = (element: XmlElement): string => tidy(joinText(element));
 
 /** The title that a document gives itself in its metadata; damaged metadata have none. */
 export async function readTitle(metadata: Buffer | undefined): Promise<string | null> {

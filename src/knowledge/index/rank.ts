@@ -144,15 +144,15 @@ export class ChunkRanking {
 
   #cover(
     chunks: number,
-    asked: readonly (Pick<Term, "word" | "part" | "whole"> & { list: Uint32Array })[],
+    asked: readonly (Partial<Pick<Term, "words">> & { list: Uint32Array })[],
     seqs: readonly number[],
   ): Coverage {
     const coverage = new Coverage(chunks);
     const wanted = new Set(seqs);
-    for (const { list, ...of } of asked) {
+    for (const { list, words } of asked) {
       const found: number[] = [];
       const having = eachRun(list, (seq) => void (wanted.has(seq) && found.push(seq)));
-      found.forEach(coverage.addTerm(having, of));
+      found.forEach(coverage.addTerm(having, words));
     }
     return coverage;
   }

@@ -21,9 +21,6 @@ export interface WordsQuery extends SearchScope {
   relevantOnly?: boolean;
 }
 
-/** The time in which passages are collected and then go into the index together. */
-const CATCH_UP_MS = 100;
-
 /** A vector of the question, and its model. */
 type NearVector = { model: string; vector: Float32Array } | undefined;
 
@@ -43,15 +40,6 @@ export async function createReader(catalog: DocumentCatalog, file: string) {
   const { sql } = index;
   const ranking = new ChunkRanking(sql);
   const vectors = new Vectors(catalog);
-
-  let catchingUp: NodeJS.Timeout | undefined;
-  /** Takes into the index what is new, before a search has to. What is wrong, a search says. */
-  const catchUpSoon = (): void =>
-    void (catchingUp ??= setTimeout(() => {
-      catchingUp = undefined;
-      index.catchUp().catch(() => undefined);
-    }, CATCH_UP_MS));
-  catchUpSoon();
 
   const getLanguages = (tenant: string): string[] =>
     sql
@@ -112,7 +100,9 @@ export async function createReader(catalog: DocumentCatalog, file: string) {
     const found = new Map(rows.map(({ seq, ...row }) => [seq, row]));
     return ranked.flatMap(({ seq, score }) => {
       const row = found.get(seq);
-      return row ? [toPassage(row, score)] : [];
+      if (!row) return [];
+      const { number: _, ...passage } = toPassage(row);
+      return [{ ...passage, score }];
     });
   };
 
@@ -133,11 +123,8 @@ export async function createReader(catalog: DocumentCatalog, file: string) {
       await index.catchUp();
       return rank(query);
     },
+    /** Takes into the index what is new, before a search has to. */
     catchUp: () => index.catchUp(),
-    catchUpSoon,
-    close() {
-      clearTimeout(catchingUp);
-      index.close();
-    },
+    close: () => index.close(),
   };
 }

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { backOff, WAITS } from "../../core/backoff.ts";
 import type { Clock } from "../../core/clock.ts";
 import { safeError } from "../../core/errors.ts";
@@ -13,28 +14,21 @@ const REQUEST_MS = 60_000;
 /** The longest answer that is read, in bytes: some vectors of each text in a batch. */
 const MAX_ANSWER = 16 * 2 ** 20;
 
-interface EmbeddingAnswer {
-  data?: { index?: number; embedding?: unknown }[];
-}
-
-const isVector = (value: unknown): value is number[] =>
-  Array.isArray(value) && value.length > 0 && value.every((part) => typeof part === "number");
+const ANSWER = z.object({
+  data: z.array(z.object({ index: z.number().nullish(), embedding: z.array(z.number()).min(1) })),
+});
 
 function parseVectors(answer: unknown, count: number): Float32Array[] {
-  const { data: entries } = (answer ?? {}) as EmbeddingAnswer;
-  const data = (Array.isArray(entries) ? entries : []).map((entry, index) => ({
-    at: entry.index ?? index,
-    embedding: entry.embedding,
-  }));
-  const vectors = data
-    .toSorted((a, b) => a.at - b.at)
-    .flatMap(({ embedding }) => (isVector(embedding) ? [Float32Array.from(embedding)] : []));
+  const { data: vectors = [] } = ANSWER.safeParse(answer).data ?? {};
   if (vectors.length !== count)
     throw new EndpointError(
       "the embedding endpoint answered with something else than vectors",
       "answered",
     );
-  return vectors;
+  return vectors
+    .map(({ index, embedding }, place) => ({ at: index ?? place, embedding }))
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ embedding }) => Float32Array.from(embedding));
 }
 
 /**

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { EndpointError, postJson, type EndpointCall } from "./endpoint.ts";
 import type { Reranker } from "../types.ts";
 
@@ -5,21 +6,16 @@ import type { Reranker } from "../types.ts";
 const MAX_ANSWER = 16 * 2 ** 20;
 const TITLE = "the rerank endpoint";
 
-interface RerankAnswer {
-  results?: { index?: unknown; relevance_score?: unknown }[];
-}
+const ANSWER = z.object({
+  results: z.array(z.object({ index: z.number(), relevance_score: z.number() })),
+});
 
 /** Reads a score for each of `count` texts. Scores that are not for all texts, each once, would be an order of something else. */
 function parseScores(answer: unknown, count: number): number[] {
-  const { results } = (answer ?? {}) as RerankAnswer;
-  const scores = new Map<unknown, number>();
-  for (const result of Array.isArray(results) ? results : []) {
-    const { index, relevance_score: score } = result ?? {};
-    if (scores.has(index) || !Number.isFinite(score)) break;
-    scores.set(index, score as number);
-  }
+  const { results = [] } = ANSWER.safeParse(answer).data ?? {};
+  const scores = new Map(results.map((result) => [result.index, result.relevance_score]));
   const ordered = Array.from({ length: count }, (_, index) => scores.get(index));
-  if (scores.size === count && ordered.every((score) => score !== undefined)) return ordered;
+  if (results.length === count && ordered.every((score) => score !== undefined)) return ordered;
   throw new EndpointError(
     `${TITLE} answered with something else than a score for each passage`,
     "answered",

@@ -1,8 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { compiledCodeEnv } from "../../core/process-group.ts";
-import { RouseError, type ErrorCode } from "../../core/errors.ts";
+import { RouseError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import type { SqlSource } from "../../store/sql/sql.ts";
 import { STORE_UNAVAILABLE } from "../../store/types.ts";
 import {
   CLOSE,
@@ -17,13 +16,6 @@ const WORKER = new URL(`./worker${extension}`, import.meta.url);
 
 /** A thread runs TypeScript as it is in a clone, where published entries mean source files. */
 const EXEC_ARGV = ["--no-warnings", ...(extension === ".ts" ? ["--conditions=rouse-source"] : [])];
-
-/** The variables that the module of a database reads. */
-const environmentFor = (
-  { env: names }: SqlSource,
-  env: Record<string, string | undefined>,
-): NodeJS.ProcessEnv =>
-  Object.fromEntries(Object.entries(env).filter(([name]) => names.test(name)));
 
 /** The thread that has the documents open. */
 export interface Database {
@@ -41,14 +33,6 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-function toError({
-  code,
-  reason: _reason,
-  ...rest
-}: Extract<ReplyMessage, { ok: false }>["error"]): RouseError {
-  return new RouseError({ code: code as ErrorCode, ...rest });
-}
-
 /**
  * Opens the database in a thread of its own.
  * @throws RouseError `config_invalid` or `store_unavailable` where it cannot be opened.
@@ -57,11 +41,12 @@ export async function openDatabase(
   settings: WorkerSettings,
   { log, env = {} }: { log: Logger; env?: Record<string, string | undefined> | undefined },
 ): Promise<Database> {
-  const { sql } = settings;
+  // Those that the module of the database reads.
+  const passed = Object.entries(env).filter(([name]) => settings.sql?.env.test(name));
   const worker = new Worker(WORKER, {
     workerData: settings,
     execArgv: EXEC_ARGV,
-    env: { ...(sql && environmentFor(sql, env)), ...compiledCodeEnv() },
+    env: { ...Object.fromEntries(passed), ...compiledCodeEnv() },
     stdin: false,
   });
   const waiting = new Map<number, Waiting>();
@@ -80,7 +65,7 @@ export async function openDatabase(
     // The database's own messages quote nothing.
     if (reply.error.code === "store_unavailable")
       log.error({ reason: reply.error.reason }, "the knowledge database failed");
-    call?.reject(toError(reply.error));
+    call?.reject(new RouseError(reply.error));
   });
   worker.on("error", (error) => {
     log.error({ err: error }, "the thread of the knowledge database ended");

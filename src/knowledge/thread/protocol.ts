@@ -1,4 +1,4 @@
-import { type Issue, RouseError, safeError } from "../../core/errors.ts";
+import { RouseError, safeError, type Failure } from "../../core/errors.ts";
 import { STORE_UNAVAILABLE } from "../../store/types.ts";
 import type { CatalogPlace } from "../catalog/catalog.ts";
 import type { createWriter } from "../catalog/writer.ts";
@@ -19,35 +19,25 @@ export interface CallMessage {
   args: unknown[];
 }
 
+/** An error as it goes to the other thread. */
+interface ReplyError extends Failure {
+  /** The words of the database about itself, which quote nothing. */
+  reason: string;
+}
+
 export type ReplyMessage =
   | { id: number; ok: true; value: unknown }
-  | {
-      id: number;
-      ok: false;
-      error: {
-        code: string;
-        message: string;
-        issues?: Issue[];
-        extra?: Record<string, unknown>;
-        reason?: string;
-      };
-    };
+  | { id: number; ok: false; error: ReplyError };
 
 /** Ends the thread, once what was asked before is done. */
 export const CLOSE = "close";
 
-/** An error as it goes to the other thread. `reason` is what the database says of itself, which quotes nothing. */
-export function errorReply(error: unknown): Extract<ReplyMessage, { ok: false }>["error"] {
-  const { code, message, extra, issues } =
-    error instanceof RouseError ? error : new RouseError(STORE_UNAVAILABLE);
+/** Makes of an error what the other thread is told. */
+export function errorReply(error: unknown): ReplyError {
+  const { code, message, extra, issues }: Failure =
+    error instanceof RouseError ? error : STORE_UNAVAILABLE;
   const cause = error instanceof RouseError && error.cause !== undefined ? error.cause : error;
   const { errstr } = cause as { errstr?: string };
   const reason = errstr ?? safeError(cause).code ?? safeError(cause).name;
-  return {
-    code,
-    message,
-    reason,
-    ...(extra === undefined ? {} : { extra }),
-    ...(issues ? { issues } : {}),
-  };
+  return { code, message, reason, ...(extra && { extra }), ...(issues && { issues }) };
 }

@@ -36,11 +36,7 @@ async function serve(): Promise<void> {
   const read = await openCatalog(settings, false);
   const reader = await createReader(read, settings.index);
   let isClosing = false;
-  const writer = createWriter(written, {
-    holder,
-    isStopped: () => isClosing,
-    onPassages: reader.catchUpSoon,
-  });
+  const writer = createWriter(written, holder, () => isClosing);
   const calls: Calls = { ...writer, ...reader };
   const running = new Set<Promise<void>>();
   const close = async (): Promise<void> => {

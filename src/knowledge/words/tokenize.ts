@@ -91,22 +91,11 @@ function assumeLanguage(
     : standard;
 }
 
-function groupByScript(tokens: readonly Token[]): Map<Script, Token[]> {
-  const words = new Map<Script, Token[]>();
-  // Most words are in the script of the word before.
-  let script: Script | undefined;
-  let group: Token[] = [];
-  for (const token of tokens) {
-    if (token.script === undefined) continue;
-    if (token.script !== script) {
-      script = token.script;
-      group = words.get(script) ?? [];
-      words.set(script, group);
-    }
-    group.push(token);
-  }
-  return words;
-}
+const groupByScript = (tokens: readonly Token[]): Map<Script, Token[]> =>
+  Map.groupBy(
+    tokens.filter(({ script }) => script !== undefined),
+    ({ script }) => script as Script,
+  );
 
 const UMLAUTS: Record<string, string> = { ä: "ae", ö: "oe", ü: "ue" };
 
@@ -193,12 +182,11 @@ function pairs(run: string, add: (text: string, prefix: boolean) => void): void 
 export interface Term {
   text: string;
   prefix: boolean;
-  /** The number of the question's word that it is a form of: languages have different ones. */
-  word?: number;
-  /** Of a word that the question has in parts: the number of that word, which its parts have in common. */
-  part?: number;
-  /** The same number, of the word as a whole: a passage that has it has all parts. */
-  whole?: number;
+  /**
+   * The numbers of the question's words that it is a form of: languages have different forms of one word, and a word that
+   * the question has in parts stands for all of them.
+   */
+  words: readonly number[];
 }
 
 /** The words of a question that an index is asked for. */
@@ -230,34 +218,27 @@ function candidates(script: Script, codes: readonly string[]): Language[] {
   return found.length > 0 ? found : [getDefaultLanguage(script)];
 }
 
-/** A question's words, without those that tell nothing as long as others are left. */
-interface Telling {
-  /** Each with the number of the word that it is a part of. */
-  words: { token: Token; part?: number }[];
-  /** Words that the question has in parts, as a whole. */
-  wholes: { token: Token; whole?: number }[];
-  isTelling: boolean;
-}
+/** A word of a question with the numbers of the words that it stands for. */
+type Numbered = Pick<Term, "words"> & { token: Token };
 
-function keepTelling({ tokens, joined }: Words, isTelling: (token: Token) => boolean): Telling {
-  const whole = new Map<number, number>();
-  const replaced = new Set<number>();
-  for (const [number, { from, to, isOne }] of joined.entries())
-    for (let at = from; at < to; at++)
-      if (isOne) replaced.add(at);
-      else whole.set(at, number);
-  const all = tokens.flatMap((token, at) => {
-    const part = whole.get(at);
-    return replaced.has(at) ? [] : [{ token, ...(part === undefined ? {} : { part }) }];
-  });
-  const told = all.filter(({ token }) => isTelling(token));
+/** Returns a question's words, without those that tell nothing as long as others are left, then words that it has in parts. */
+function keepTelling(
+  { tokens, joined }: Words,
+  isTelling: (token: Token) => boolean,
+): { words: Token[]; numbered: Numbered[]; isTelling: boolean } {
+  const isReplaced = (at: number): boolean =>
+    joined.some(({ from, to, isOne }) => isOne && at >= from && at < to);
+  const all = tokens.filter((_, at) => !isReplaced(at));
+  const told = all.filter(isTelling);
   const hasTelling = told.length > 0 || joined.some(({ isOne }) => isOne);
   const words = hasTelling ? told : all;
-  const parts = new Set(words.map(({ part }) => part));
-  const wholes = joined.map(({ token }, number) =>
-    parts.has(number) ? { token, whole: number } : { token },
-  );
-  return { words, wholes, isTelling: hasTelling };
+  const numbers = new Map(words.map((token, number) => [token, number]));
+  const wholes = joined.map(({ token, from, to }, at) => {
+    const parts = tokens.slice(from, to).flatMap((part) => numbers.get(part) ?? []);
+    return { token, words: parts.length > 0 ? parts : [words.length + at] };
+  });
+  const numbered = words.map((token) => ({ token, words: [numbers.get(token) as number] }));
+  return { words, numbered: [...numbered, ...wholes], isTelling: hasTelling };
 }
 
 /**
@@ -287,26 +268,26 @@ export function readQuestion(text: string, codes: readonly string[]): Question {
       if ((word.length === 1 ? possible : asked).some((language) => language.stopWords.has(word)))
         stopWords.add(word);
   }
-  const { words, wholes, isTelling } = keepTelling(read, ({ text: word }) => !stopWords.has(word));
+  const { words, numbered, isTelling } = keepTelling(
+    read,
+    ({ text: word }) => !stopWords.has(word),
+  );
   const terms = new Map<string, Term>();
   const add = (term: Term): void => {
     // Stems of several languages are often the same one.
     if (!terms.has(term.text)) terms.set(term.text, term);
   };
-  let word = 0;
-  for (const { token, ...place } of [...words, ...wholes]) {
+  let next = numbered.length;
+  for (const { token, words: of } of numbered) {
     if (terms.size >= MAX_TERMS) break;
-    const of = { ...place, word: word++ };
-    if (token.isRun)
-      pairs(token.text, (pair, prefix) => add({ text: pair, prefix, ...of, word: word++ }));
-    else if (token.script === undefined) add({ text: token.text, prefix: false, ...of });
+    if (token.isRun) pairs(token.text, (text, prefix) => add({ text, prefix, words: [next++] }));
+    else if (token.script === undefined) add({ text: token.text, prefix: false, words: of });
     else
       for (const language of languages.get(token.script) ?? [])
-        for (const form of listForms(token, language)) add({ text: form, prefix: false, ...of });
+        for (const text of listForms(token, language)) add({ text, prefix: false, words: of });
   }
-  const telling = words.map(({ token }) => token);
   const grams = listGrams(
-    codes.some(hasGrams) ? telling.toSorted((a, b) => b.text.length - a.text.length) : [],
+    codes.some(hasGrams) ? words.toSorted((a, b) => b.text.length - a.text.length) : [],
   );
   return {
     terms: [...terms.values()].slice(0, MAX_TERMS),
