@@ -6,7 +6,6 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { POSTGRES_RULES } from "../../plugins/postgres/records/transfer.ts";
 import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { newId } from "../../src/core/ids.ts";
 import { createKnowledge } from "../../src/knowledge/knowledge.ts";
 import { DOCUMENT_RULES, exportDocuments } from "../../src/knowledge/transfer.ts";
 import { stageBytes } from "../../src/knowledge/upload-staging.ts";
@@ -18,7 +17,6 @@ import type { ExportedRow, SourceTable } from "../../src/store/sql/transfer.ts";
 import type { Job } from "../../src/store/types.ts";
 import {
   approval,
-  DAY,
   DECISION,
   dedupe,
   event,
@@ -477,7 +475,7 @@ describePostgres("rouse store export and import with PostgreSQL", () => {
     expect(inPostgres).toEqual(inSqlite);
     const { rows } = await plainly((client) =>
       client.query<{ name: string }>(
-        "SELECT relname AS name FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition",
+        "SELECT relname AS name FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r'",
         [schema.name],
       ),
     );
@@ -516,24 +514,6 @@ describePostgres("rouse store export and import with PostgreSQL", () => {
     const { store, queue } = await openAt();
     expect((await queue.fetch("delivery", 9)).map(({ id }) => id)).toEqual(jobs);
     await store.close();
-  });
-
-  it("makes the partitions of the days that the source has, but of no others", async () => {
-    const { store } = await openAt();
-    const today = Date.now();
-    const days = [20, 20, 7, 0].map((age) => today - age * DAY);
-    for (const at of days) await store.accept(event({ id: newId("evt", at), receivedAt: at }));
-    await store.close();
-    expect(await exportFrom()).toMatchObject({ events: 4 });
-    await importInto(schema.url);
-    const { rows } = await plainly((client) =>
-      client.query<{ part: string; n: number }>(
-        `SELECT tableoid::regclass::text AS part, count(*)::int AS n FROM ${schema.name}.events GROUP BY tableoid ORDER BY 1`,
-      ),
-    );
-    const partOf = (age: number): string =>
-      `${schema.name}.events_${new Date(today - age * DAY).toISOString().slice(0, 10).replaceAll("-", "")}`;
-    expect(rows).toEqual([20, 7, 0].map((age) => ({ part: partOf(age), n: age === 20 ? 2 : 1 })));
   });
 
   it("refuses a database that has something, or that a gateway uses", async () => {

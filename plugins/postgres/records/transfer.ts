@@ -19,7 +19,6 @@ import { withDb, type Db } from "../client/db.ts";
 import { digest } from "../client/digest.ts";
 import { ALIVE } from "../cluster/holders.ts";
 import { migrate } from "../schema/migrate.ts";
-import { DAY_MS, DAYS_AHEAD, readClock, timeOf } from "../schema/partitions.ts";
 import { readStatus } from "../tools.ts";
 
 const LIMITS = { connections: 2, statementMs: 600_000, gathers: true };
@@ -82,7 +81,7 @@ async function readShapes(sql: Sql): Promise<Shapes> {
   const columns = await sql.query<{ table: string; name: string; type: string }>(
     `SELECT relname AS table, attname AS name, format_type(atttypid, NULL) AS type
       FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
-      WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+      WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
         AND attnum > 0 AND NOT attisdropped
       ORDER BY attnum`,
   );
@@ -184,43 +183,13 @@ function fit(value: unknown, type: string): unknown {
     : toStored(value, type);
 }
 
-/**
- * Makes the partitions of the days whose rows are imported, so that retention drops whole partitions of them too. Rows of
- * days that are ahead stay in the default partition.
- */
-async function createPartitioner(
-  sql: Sql,
-): Promise<(table: string, values: Record<string, unknown>) => Promise<void>> {
-  const divided = await sql.query<{ name: string; key: string; prefix: string }>(
-    "SELECT name, key, prefix FROM divided()",
-  );
-  const until = (await readClock(sql)) + DAYS_AHEAD * DAY_MS;
-  const known = new Set<string>();
-  return async (table, values) => {
-    const found = divided.find(({ name }) => name === table);
-    if (!found) return;
-    const id = String(values[found.key]);
-    const at = id.startsWith(`${found.prefix}_`)
-      ? timeOf(id.slice(0, found.prefix.length + 10))
-      : NaN;
-    const day = `${table} ${Math.floor(at / DAY_MS)}`;
-    if (!(at < until) || known.has(day)) return;
-    known.add(day);
-    await sql.query("SELECT add_partition($1, $2)", [table, at]);
-  };
-}
-
 async function openTables(
   sql: Sql,
   rules: TableRules,
 ): Promise<{ tables: Map<string, TargetTable>; flush(): Promise<void> }> {
   const shapes = await readShapes(sql);
   const inserts = new Inserts(sql, shapes);
-  const addPartition = await createPartitioner(sql);
-  const tables = toTargets(shapes, rules, async (table, values) => {
-    await addPartition(table, values);
-    await inserts.add(table, values);
-  });
+  const tables = toTargets(shapes, rules, (table, values) => inserts.add(table, values));
   return { tables, flush: () => inserts.flush() };
 }
 
@@ -240,7 +209,7 @@ async function takeEmpty(sql: Sql, names: readonly string[], shown: string): Pro
 async function renumber(sql: Sql): Promise<void> {
   const numbered = await sql.query<{ table: string; name: string }>(
     `SELECT relname AS table, attname AS name FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
-      WHERE relnamespace = current_schema()::regnamespace AND NOT relispartition AND attidentity <> ''`,
+      WHERE relnamespace = current_schema()::regnamespace AND attidentity <> ''`,
   );
   for (const { table, name } of numbered)
     await sql.query(

@@ -36,8 +36,7 @@ const fromKept = ({ request: { body, ...request }, ...event }: KeptEvent): Event
 const hasBody = ({ request: { body } }: EventRecord): boolean => body !== null;
 
 /**
- * Creates the bookmarks of a store. A bookmark is a copy of its event: retention deletes whole partitions of events, and a
- * copy needs no exception there.
+ * Creates the bookmarks of a store. A bookmark is a copy of its event, so that retention needs no exception.
  */
 export function createBookmarks(deps: StoredListDeps) {
   const { store, clock } = deps;
