@@ -2,7 +2,7 @@ import type { StoreDriver } from "#store-kit";
 import { openPostgres } from "./driver.ts";
 import { exportTables, importTables } from "./records/transfer.ts";
 import { ENV, MODULE } from "./sql.ts";
-import { openReader, readStatus, readValues } from "./tools.ts";
+import { openReader, readStatus } from "./tools.ts";
 
 /** Keeps work in PostgreSQL, for any number of gateways. */
 export const POSTGRES: StoreDriver = {
@@ -10,7 +10,6 @@ export const POSTGRES: StoreDriver = {
   open: openPostgres,
   openReader,
   status: readStatus,
-  readValues,
   sql: { module: MODULE, env: ENV },
   exportTables,
   importTables,

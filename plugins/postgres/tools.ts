@@ -30,21 +30,6 @@ export const readStatus: StoreDriver["status"] = async (options) => {
   });
 };
 
-/** Reads values of a store in PostgreSQL; changes nothing. */
-export const readValues: NonNullable<StoreDriver["readValues"]> = async (options, keys) => {
-  const address = parseAddress(options.url, options.env);
-  return withDb(options, async (db) => {
-    if ((await schemaVersion(db, address)) === 0) return undefined;
-    const rows = await db.query<{ key: string; value: string }>(
-      "SELECT key, value FROM meta WHERE key = ANY($1::text[])",
-      [keys],
-    );
-    return new Map(rows.map(({ key, value }) => [key, JSON.parse(value) as unknown]));
-  }).catch((error: unknown) => {
-    throw openError(error, address);
-  });
-};
-
 /** Opens a connection whose transactions only read. */
 export const openReader: NonNullable<StoreDriver["openReader"]> = async ({ url, env, clock }) => {
   checkReadable(await readStatus({ url, env }));

@@ -3,7 +3,7 @@ import { RouseError, type Issue } from "../core/errors.ts";
 import { createLogger } from "../core/log.ts";
 import { createTransformPool } from "../mapping/transforms/pool.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
-import { getShapeKeys, readShapes } from "../operate/shapes/kept-shapes.ts";
+import { readShapes } from "../operate/shapes/kept-shapes.ts";
 import { lintRecorded } from "../operate/shapes/lint-recorded.ts";
 import type { Shape } from "../operate/shapes/shape.ts";
 import {
@@ -62,16 +62,19 @@ export type Validated =
 /** Reads the shapes of recorded hooks, without making or changing anything. `missing` says why that cannot be. */
 async function readStored(
   { snapshot, stateDir }: LoadedSnapshot,
-  { env }: FileOptions,
+  { env, clock }: FileOptions,
 ): Promise<{ shapes: Map<string, Shape> } | { missing: string }> {
   const { config, mappings } = snapshot;
   const url = storeUrl(config.store.url, stateDir);
   const paths = mappings.paths.map(({ path }) => path);
   try {
     const driver = await findStoreDriver(url);
-    const values = await driver.readValues({ url, env }, getShapeKeys(paths));
-    if (!values) return { missing: "there is no store yet" };
-    return { shapes: await readShapes(async (key) => values.get(key), paths) };
+    const store = await driver.openReader({ url, env, clock });
+    try {
+      return { shapes: await readShapes(store.values.get, paths) };
+    } finally {
+      await store.close();
+    }
   } catch (error) {
     if (!(error instanceof RouseError)) throw error;
     return { missing: error.message };

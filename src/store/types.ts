@@ -179,14 +179,6 @@ export interface StoreDriver {
   /** Looks at the store without changing it, also while gateways use it. Throws like `open`. */
   status(options: Pick<OpenOptions, "url" | "env">): Promise<StoreStatus>;
   /**
-   * Reads values (`Gets.value`) without changing or making anything, also while gateways use the store. Undefined if there is
-   * no store yet; values that are not there are left out. Throws like `open`.
-   */
-  readValues(
-    options: Pick<OpenOptions, "url" | "env">,
-    keys: readonly string[],
-  ): Promise<ReadonlyMap<string, unknown> | undefined>;
-  /**
    * Lets knowledge keep its documents in the store's database: the file URL of a module whose default export is an
    * `OpenSql`. The module also runs in threads, which see only the variables of the environment that match `env`.
    */

@@ -32,9 +32,6 @@ interface ShapeProgress {
   last?: { id: string; at: Ms };
 }
 
-/** The keys of the shapes that are kept of paths. */
-export const getShapeKeys = (paths: readonly string[]): string[] => paths.map(toShapeKey);
-
 /** Reads a value of the store by its key. Undefined or null if there is none. */
 type ReadValue = (key: string) => Promise<unknown>;
 

@@ -2,7 +2,6 @@ import { existsSync, statSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { pathToFileURL } from "node:url";
 import { RouseError } from "../../core/errors.ts";
 import { makePrivate, syncFolder } from "../../core/replace-file.ts";
 import { checkReadable, urlError } from "../sql/errors.ts";
@@ -43,8 +42,8 @@ async function readStatus(file: string): Promise<StoreStatus> {
     bytes: 0,
   };
   if (!existsSync(file)) return status;
-  const db = new DatabaseSync(file, { readOnly: true });
   try {
+    using db = new DatabaseSync(file, { readOnly: true });
     const table = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'migrations'").get();
     const row =
       table &&
@@ -56,38 +55,6 @@ async function readStatus(file: string): Promise<StoreStatus> {
       0,
     );
     return { ...status, schema: row?.version ?? 0, bytes };
-  } finally {
-    db.close();
-  }
-}
-
-/** Opens a file to read it, and makes none beside it: without a log no gateway uses it. */
-function openReadOnly(file: string): DatabaseSync {
-  if (existsSync(`${file}-wal`)) return new DatabaseSync(file, { readOnly: true });
-  const url = pathToFileURL(file);
-  url.searchParams.set("immutable", "1");
-  return new DatabaseSync(url, { readOnly: true });
-}
-
-function readValues(
-  file: string,
-  keys: readonly string[],
-): ReadonlyMap<string, unknown> | undefined {
-  if (!existsSync(file)) return undefined;
-  try {
-    const db = openReadOnly(file);
-    try {
-      if (!db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").get()) return undefined;
-      const statement = db.prepare("SELECT value FROM meta WHERE key = ?");
-      const rows = keys.map(
-        (key) => [key, statement.get(key) as { value: string } | undefined] as const,
-      );
-      return new Map(
-        rows.flatMap(([key, row]) => (row ? [[key, JSON.parse(row.value) as unknown]] : [])),
-      );
-    } finally {
-      db.close();
-    }
   } catch (error) {
     throw sqliteError(error);
   }
@@ -129,5 +96,4 @@ export const SQLITE: StoreDriver = {
     const { importSqlite } = await import("./transfer.ts");
     return importSqlite(file, options, use);
   },
-  readValues: async ({ url }, keys) => readValues(parseFile(url), keys),
 };
