@@ -2,16 +2,14 @@ import {
   checkReadable,
   FIRST_TIME,
   notEmpty,
-  type ExportedRow,
+  type CopiedRow,
+  type PutRow,
   type Shapes,
   type SourceTable,
   type Sql,
   type StoreDriver,
   type TableRules,
-  type TargetTable,
-  toExported,
   toSelects,
-  toStored,
   toTargets,
   USAGE_NUMBERS,
 } from "#store-kit";
@@ -28,8 +26,8 @@ const READ_ROWS = 50;
 const MAX_ROWS = 1000;
 const MAX_CHARS = 4_000_000;
 
-const text = (row: ExportedRow, column: string): string => String(row[column]);
-/** The differences between the tables of a store in PostgreSQL and the export. */
+const text = (row: CopiedRow, column: string): string => String(row[column]);
+/** The differences between the tables of a store in PostgreSQL and the copied ones. */
 export const POSTGRES_RULES: TableRules = {
   migrations: { leftOut: "each store has its own" },
   counts: { leftOut: "counted again while rows are written" },
@@ -43,16 +41,16 @@ export const POSTGRES_RULES: TableRules = {
   marks: { from: "marks WHERE name NOT IN ('intake', 'written', 'clock')" },
   dedupe: {
     omit: ["id"],
-    write: (row) => [["dedupe", { ...row, id: digest(text(row, "scope"), text(row, "key")) }]],
+    write: (row) => ({ ...row, id: digest(text(row, "scope"), text(row, "key")) }),
   },
   sessions: {
     omit: ["id"],
-    write: (row) => [["sessions", { ...row, id: digest(text(row, "session")) }]],
+    write: (row) => ({ ...row, id: digest(text(row, "session")) }),
   },
   turns: {
     columns: { session: "sessions.session" },
     from: "turns JOIN sessions ON sessions.id = turns.session",
-    write: (row) => [["turns", { ...row, session: digest(text(row, "session")) }]],
+    write: (row) => ({ ...row, session: digest(text(row, "session")) }),
   },
   // A job that a gateway holds starts again, before all others. Imported jobs that may start stand before all that comes later.
   jobs: {
@@ -66,7 +64,7 @@ export const POSTGRES_RULES: TableRules = {
       const key = text(row, "key");
       const ready = row["ready"] as number | null;
       const place = ready !== null && ready < FIRST_TIME ? ready - FIRST_TIME : ready;
-      return [["jobs", { ...row, key: digest(key), name: key, ready: place }]];
+      return { ...row, key: digest(key), name: key, ready: place };
     },
   },
   // Each gateway has rows of its own.
@@ -93,39 +91,20 @@ async function readShapes(sql: Sql): Promise<Shapes> {
   );
 }
 
-async function* readRows(
-  sql: Sql,
-  table: string,
-  types: ReadonlyMap<string, string>,
-  select: string,
-): AsyncGenerator<ExportedRow> {
-  await sql.query(`DECLARE exported_${table} NO SCROLL CURSOR FOR ${select}`);
-  const isBig = (column: string, value: unknown): value is string =>
-    types.get(column) === "bigint" && typeof value === "string";
+async function* readRows(sql: Sql, table: string, select: string): AsyncGenerator<CopiedRow> {
+  await sql.query(`DECLARE copied_${table} NO SCROLL CURSOR FOR ${select}`);
   for (;;) {
-    const rows = await sql.query<Record<string, unknown>>(
-      `FETCH ${READ_ROWS} FROM exported_${table}`,
-    );
-    for (const row of rows)
-      yield Object.fromEntries(
-        Object.entries(row).map(([column, value]) => [
-          column,
-          toExported(isBig(column, value) ? BigInt(value) : value),
-        ]),
-      );
+    const rows = await sql.query<CopiedRow>(`FETCH ${READ_ROWS} FROM copied_${table}`);
+    yield* rows;
     if (rows.length < READ_ROWS) return;
   }
 }
 
 async function listTables(sql: Sql, rules: TableRules): Promise<SourceTable[]> {
   const tables: SourceTable[] = [];
-  const shapes = await readShapes(sql);
-  // The client rounds numbers of 64 bits.
-  const asText = (text: string, type: string | undefined): string =>
-    type === "bigint" ? `(${text})::text` : text;
-  for (const { table, columns, count, select } of toSelects(shapes, rules, asText)) {
+  for (const { table, columns, count, select } of toSelects(await readShapes(sql), rules)) {
     const [counted] = await sql.query<{ n: number }>(count);
-    const read = () => readRows(sql, table, shapes.get(table) ?? new Map(), select);
+    const read = () => readRows(sql, table, select);
     tables.push({ name: table, columns, rows: counted?.n ?? 0, read });
   }
   return tables;
@@ -135,7 +114,7 @@ async function listTables(sql: Sql, rules: TableRules): Promise<SourceTable[]> {
 class Inserts {
   readonly #sql: Sql;
   readonly #shapes: Shapes;
-  readonly #waiting = new Map<string, Record<string, unknown>[]>();
+  readonly #waiting = new Map<string, CopiedRow[]>();
   #rows = 0;
   #chars = 0;
 
@@ -144,7 +123,7 @@ class Inserts {
     this.#shapes = shapes;
   }
 
-  async add(table: string, values: Record<string, unknown>): Promise<void> {
+  async add(table: string, values: CopiedRow): Promise<void> {
     const rows = this.#waiting.get(table) ?? [];
     this.#waiting.set(table, rows);
     rows.push(values);
@@ -159,18 +138,14 @@ class Inserts {
     this.#rows = this.#chars = 0;
   }
 
-  async #insert(table: string, rows: readonly Record<string, unknown>[]): Promise<void> {
+  async #insert(table: string, rows: readonly CopiedRow[]): Promise<void> {
     const types = this.#shapes.get(table);
     const names = Object.keys(rows[0] ?? {});
     const typeOf = (name: string): string => types?.get(name) ?? "text";
-    // An array of arrays would be one list: each comes as text.
-    const given = names.map((name, n) =>
-      typeOf(name).endsWith("[]") ? `$${n + 1}::text[]` : `$${n + 1}::${typeOf(name)}[]`,
-    );
+    const given = names.map((name, n) => `$${n + 1}::${typeOf(name)}[]`);
     const columns = names.map((name) => `"${name}"`).join(", ");
-    const taken = names.map((name) => `"${name}"::${typeOf(name)}`).join(", ");
     await this.#sql.query(
-      `INSERT INTO ${table} (${columns}) SELECT ${taken} FROM unnest(${given.join(", ")}) AS given (${columns})`,
+      `INSERT INTO ${table} (${columns}) SELECT * FROM unnest(${given.join(", ")})`,
       names.map((name) => rows.map((row) => fit(row[name], typeOf(name)))),
     );
   }
@@ -178,18 +153,16 @@ class Inserts {
 
 /** A value as PostgreSQL takes it. SQLite keeps parts of milliseconds if it is given some: waiting times have them. */
 function fit(value: unknown, type: string): unknown {
-  return typeof value === "number" && /^(?:bigint|integer)$/.test(type)
-    ? Math.round(value)
-    : toStored(value, type);
+  return typeof value === "number" && /^(?:bigint|integer)$/.test(type) ? Math.round(value) : value;
 }
 
 async function openTables(
   sql: Sql,
   rules: TableRules,
-): Promise<{ tables: Map<string, TargetTable>; flush(): Promise<void> }> {
+): Promise<{ tables: Map<string, PutRow>; flush(): Promise<void> }> {
   const shapes = await readShapes(sql);
   const inserts = new Inserts(sql, shapes);
-  const tables = toTargets(shapes, rules, (table, values) => inserts.add(table, values));
+  const tables = toTargets(shapes, rules, (table, row) => inserts.add(table, row));
   return { tables, flush: () => inserts.flush() };
 }
 
