@@ -16,7 +16,6 @@ export { createSignals, type Signals } from "./sql/signals.ts";
 export * from "./sql/record-writes.ts";
 export * from "./sql/rows.ts";
 export type { OpenSql, Sql, SqlDatabase } from "./sql/sql.ts";
-export { oldestBody, type SweepDialect } from "./sql/sweep-plan.ts";
 export * from "./sql/sweep.ts";
 export * from "./sql/transfer.ts";
 export * from "./types.ts";

@@ -626,7 +626,7 @@ describe("wrong usage", () => {
       "secrets rotate nope",
       "plugins remove nope",
       "plugins add ./none.tgz",
-      "store import none.jsonl",
+      "store import none.db",
       "restore none",
     ]) {
       const { code, err } = await cli.rouse(line.split(" "));

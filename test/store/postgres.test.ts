@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { openStore } from "../../src/store/open.ts";
+import { digest } from "../../plugins/postgres/client/digest.ts";
 import { TAKE } from "../../plugins/postgres/queue/jobs.ts";
 import { MIGRATIONS } from "../../plugins/postgres/schema/schema.ts";
 import type { Job, JobKind, StoreHandle, Writes } from "../../src/store/types.ts";
@@ -281,6 +282,16 @@ describePostgres("several gateways on one PostgreSQL", () => {
     };
     let n = 0;
     await told(() => a.store.accept(event({ actions: [runAction(`hook:${n++}`)] })), "turn");
+    // Each client of the database can send something: nothing of it is heard, and nothing ends.
+    const channel = `rouse_${digest(database.schema.name).toString("hex")}`;
+    for (const text of [
+      "no JSON",
+      "null",
+      "[1]",
+      '{"k":5,"w":[7]}',
+      '{"k":[],"w":[],"t":[["cancel"]]}',
+    ])
+      await query("SELECT pg_notify($1, $2)", [channel, text]);
     await told(
       () => a.store.accept(event({ actions: [wakeAction({ agentId: "other" })] })),
       "other now",

@@ -91,10 +91,7 @@ async function empty(
   client: pg.Client,
   { schema: { name }, shape: made }: Spare,
 ): Promise<boolean> {
-  const { tables } = await shapeOf(client, name);
   await client.query(`SET search_path TO "${name}"`);
-  const days = tables.filter((one) => /_\d{8}$/.test(one) && !made.tables.includes(one));
-  if (days.length > 0) await client.query(`DROP TABLE ${days.join(", ")}`);
   if ((await shapeOf(client, name)).things !== made.things) return false;
   const deletes = made.tables.map((one) =>
     one === "migrations"

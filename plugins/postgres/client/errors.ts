@@ -19,9 +19,6 @@ export const isClash = (error: unknown): boolean =>
 /** A lock was not free for as long as the statement waits for one. */
 export const isLocked = (error: unknown): boolean => sqlState(error) === "55P03";
 
-/** There is no such table, such as a partition that another gateway has dropped. */
-export const isMissingTable = (error: unknown): boolean => sqlState(error) === "42P01";
-
 /** Returns whether PostgreSQL rejects the statement itself, and would reject it again. */
 export const isRefused = (error: unknown): boolean =>
   /^(?:2[123]|42|54)/.test(sqlState(error) ?? "");

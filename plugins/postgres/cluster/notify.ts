@@ -102,10 +102,16 @@ export function createNotifier(parts: NotifierParts): Notifier {
   };
 
   const hear = (payload: string | undefined): void => {
-    const message = JSON.parse(payload ?? "{}") as Partial<Message>;
-    if (message.f === self || ended.signal.aborted) return;
-    heard(message.k ?? [], message.w ?? []);
-    for (const [topic, values] of message.t ?? []) heardOf(topic, values);
+    if (ended.signal.aborted) return;
+    try {
+      const message = JSON.parse(payload ?? "") as Message;
+      if (message.f === self) return;
+      heard(message.k, message.w);
+      for (const [topic, values] of message.t ?? []) heardOf(topic, values);
+    } catch (error) {
+      // Each client of the database can send something on the channel.
+      log.warn({ err: safeError(error) }, "a notification that is not of a gateway was ignored");
+    }
   };
 
   /** Resolves at the end, also where that has come already. */

@@ -15,39 +15,22 @@ import {
   type Sql,
   type SweepDialect,
   type SweepStep,
-  type SweepTables,
 } from "#store-kit";
 import type { Db } from "../client/db.ts";
 import { newKeys } from "../commit/keys.ts";
 import type { GroupCommit } from "../commit/group-commit.ts";
 import { createPostgresReads, createSource } from "./reads.ts";
 import { standing } from "../cluster/leases.ts";
-import { addPartitions, dropPartitions, type Dropped } from "../schema/partitions.ts";
 
-const POSTGRES_DIALECT: SweepDialect = { hasBody: "body IS NOT NULL" };
+const HAS_BODY = "body IS NOT NULL";
 /** No transaction takes so long: what is older has all that there will ever be of it. */
 const SETTLED_MS = 600_000;
 
-/** The tables without what is in a partition that goes as a whole. */
-const toTables = (db: Db, now: Ms, { whole, rest, oldUpTo }: Dropped): SweepTables => ({
-  ...POSTGRES_DIALECT,
+const createDialect = (db: Db, now: Ms): SweepDialect => ({
   source: createSource(db),
-  events: rest,
-  deleteEvents: (part, isOld) => `
-    WITH gone AS (DELETE FROM ${part} WHERE ${isOld} RETURNING seq, outcome),
-    noted AS (INSERT INTO count_deltas (name, n) SELECT 'events.' || outcome, -count(*) FROM gone GROUP BY outcome)
-    SELECT seq FROM gone`,
+  hasBody: HAS_BODY,
   upTo: Number.MAX_SAFE_INTEGER,
-  oldUpTo,
-  settled: { upTo: now - SETTLED_MS, now },
-  isDeleted: (part) => [
-    `NOT EXISTS (SELECT FROM unnest(?::text[], ?::text[]) AS whole (lower, upper)
-      WHERE ${part}.run_id >= lower AND ${part}.run_id < upper)`,
-    ...(["lower", "upper"] as const).map((bound) =>
-      whole.filter(({ parent }) => parent === part).map((one) => one[bound]),
-    ),
-  ],
-  partOf: () => "tableoid::regclass::text",
+  settledUpTo: now - SETTLED_MS,
   dedupeKey: "id",
   lock: " FOR UPDATE",
 });
@@ -65,8 +48,8 @@ async function runStep(sql: Sql, step: SweepStep): Promise<Slice> {
 }
 
 /**
- * Makes the partitions of the next days, and lets go of what retention says, in short transactions, until `stopped`, or
- * until the lease of `fencingToken` is lost. Two gateways may be at it at once. Returns how many rows went or were changed.
+ * Lets go of what retention says, in short transactions, until `stopped`, or until the lease of `fencingToken` is lost. Two
+ * gateways may be at it at the same time. Returns how many rows went or were changed.
  */
 async function sweep(
   db: Db,
@@ -77,12 +60,8 @@ async function sweep(
   const isStanding = async (sql: Sql): Promise<boolean> =>
     fencingToken === undefined ||
     (await standing(sql, [fencingToken.lease])).get(fencingToken.lease) === fencingToken.token;
-  const isMine = async (): Promise<boolean> => !stopped() && isStanding(db);
-  if (!(await isMine())) return 0;
-  await addPartitions(db);
-  const dropped = await dropPartitions(db, now, keep, isMine);
-  let total = dropped.rows;
-  for (const step of getSweepSteps(now, keep, toTables(db, now, dropped))) {
+  let total = 0;
+  for (const step of getSweepSteps(now, keep, createDialect(db, now))) {
     for (let more = true; more && !stopped();) {
       const slice = await db.transaction(async (sql) =>
         (await isStanding(sql)) ? runStep(sql, step) : undefined,
@@ -155,7 +134,7 @@ export function createPostgresStore({
         stopped: () => closing !== undefined,
       }),
     async oldestBody(at) {
-      const [row] = await db.query<{ at: Ms }>(oldestBody(POSTGRES_DIALECT, "$1::bigint"), [
+      const [row] = await db.query<{ at: Ms }>(oldestBody(HAS_BODY, "$1::bigint"), [
         Math.round(at),
       ]);
       return row?.at;

@@ -2,16 +2,14 @@ import {
   checkReadable,
   FIRST_TIME,
   notEmpty,
-  type ExportedRow,
+  type CopiedRow,
+  type PutRow,
   type Shapes,
   type SourceTable,
   type Sql,
   type StoreDriver,
   type TableRules,
-  type TargetTable,
-  toExported,
   toSelects,
-  toStored,
   toTargets,
   USAGE_NUMBERS,
 } from "#store-kit";
@@ -19,7 +17,6 @@ import { withDb, type Db } from "../client/db.ts";
 import { digest } from "../client/digest.ts";
 import { ALIVE } from "../cluster/holders.ts";
 import { migrate } from "../schema/migrate.ts";
-import { DAY_MS, DAYS_AHEAD, readClock, timeOf } from "../schema/partitions.ts";
 import { readStatus } from "../tools.ts";
 
 const LIMITS = { connections: 2, statementMs: 600_000, gathers: true };
@@ -29,8 +26,8 @@ const READ_ROWS = 50;
 const MAX_ROWS = 1000;
 const MAX_CHARS = 4_000_000;
 
-const text = (row: ExportedRow, column: string): string => String(row[column]);
-/** The differences between the tables of a store in PostgreSQL and the export. */
+const text = (row: CopiedRow, column: string): string => String(row[column]);
+/** The differences between the tables of a store in PostgreSQL and the copied ones. */
 export const POSTGRES_RULES: TableRules = {
   migrations: { leftOut: "each store has its own" },
   counts: { leftOut: "counted again while rows are written" },
@@ -44,16 +41,16 @@ export const POSTGRES_RULES: TableRules = {
   marks: { from: "marks WHERE name NOT IN ('intake', 'written', 'clock')" },
   dedupe: {
     omit: ["id"],
-    write: (row) => [["dedupe", { ...row, id: digest(text(row, "scope"), text(row, "key")) }]],
+    write: (row) => ({ ...row, id: digest(text(row, "scope"), text(row, "key")) }),
   },
   sessions: {
     omit: ["id"],
-    write: (row) => [["sessions", { ...row, id: digest(text(row, "session")) }]],
+    write: (row) => ({ ...row, id: digest(text(row, "session")) }),
   },
   turns: {
     columns: { session: "sessions.session" },
     from: "turns JOIN sessions ON sessions.id = turns.session",
-    write: (row) => [["turns", { ...row, session: digest(text(row, "session")) }]],
+    write: (row) => ({ ...row, session: digest(text(row, "session")) }),
   },
   // A job that a gateway holds starts again, before all others. Imported jobs that may start stand before all that comes later.
   jobs: {
@@ -67,7 +64,7 @@ export const POSTGRES_RULES: TableRules = {
       const key = text(row, "key");
       const ready = row["ready"] as number | null;
       const place = ready !== null && ready < FIRST_TIME ? ready - FIRST_TIME : ready;
-      return [["jobs", { ...row, key: digest(key), name: key, ready: place }]];
+      return { ...row, key: digest(key), name: key, ready: place };
     },
   },
   // Each gateway has rows of its own.
@@ -82,7 +79,7 @@ async function readShapes(sql: Sql): Promise<Shapes> {
   const columns = await sql.query<{ table: string; name: string; type: string }>(
     `SELECT relname AS table, attname AS name, format_type(atttypid, NULL) AS type
       FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
-      WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+      WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
         AND attnum > 0 AND NOT attisdropped
       ORDER BY attnum`,
   );
@@ -94,39 +91,20 @@ async function readShapes(sql: Sql): Promise<Shapes> {
   );
 }
 
-async function* readRows(
-  sql: Sql,
-  table: string,
-  types: ReadonlyMap<string, string>,
-  select: string,
-): AsyncGenerator<ExportedRow> {
-  await sql.query(`DECLARE exported_${table} NO SCROLL CURSOR FOR ${select}`);
-  const isBig = (column: string, value: unknown): value is string =>
-    types.get(column) === "bigint" && typeof value === "string";
+async function* readRows(sql: Sql, table: string, select: string): AsyncGenerator<CopiedRow> {
+  await sql.query(`DECLARE copied_${table} NO SCROLL CURSOR FOR ${select}`);
   for (;;) {
-    const rows = await sql.query<Record<string, unknown>>(
-      `FETCH ${READ_ROWS} FROM exported_${table}`,
-    );
-    for (const row of rows)
-      yield Object.fromEntries(
-        Object.entries(row).map(([column, value]) => [
-          column,
-          toExported(isBig(column, value) ? BigInt(value) : value),
-        ]),
-      );
+    const rows = await sql.query<CopiedRow>(`FETCH ${READ_ROWS} FROM copied_${table}`);
+    yield* rows;
     if (rows.length < READ_ROWS) return;
   }
 }
 
 async function listTables(sql: Sql, rules: TableRules): Promise<SourceTable[]> {
   const tables: SourceTable[] = [];
-  const shapes = await readShapes(sql);
-  // The client rounds numbers of 64 bits.
-  const asText = (text: string, type: string | undefined): string =>
-    type === "bigint" ? `(${text})::text` : text;
-  for (const { table, columns, count, select } of toSelects(shapes, rules, asText)) {
+  for (const { table, columns, count, select } of toSelects(await readShapes(sql), rules)) {
     const [counted] = await sql.query<{ n: number }>(count);
-    const read = () => readRows(sql, table, shapes.get(table) ?? new Map(), select);
+    const read = () => readRows(sql, table, select);
     tables.push({ name: table, columns, rows: counted?.n ?? 0, read });
   }
   return tables;
@@ -136,7 +114,7 @@ async function listTables(sql: Sql, rules: TableRules): Promise<SourceTable[]> {
 class Inserts {
   readonly #sql: Sql;
   readonly #shapes: Shapes;
-  readonly #waiting = new Map<string, Record<string, unknown>[]>();
+  readonly #waiting = new Map<string, CopiedRow[]>();
   #rows = 0;
   #chars = 0;
 
@@ -145,7 +123,7 @@ class Inserts {
     this.#shapes = shapes;
   }
 
-  async add(table: string, values: Record<string, unknown>): Promise<void> {
+  async add(table: string, values: CopiedRow): Promise<void> {
     const rows = this.#waiting.get(table) ?? [];
     this.#waiting.set(table, rows);
     rows.push(values);
@@ -160,18 +138,14 @@ class Inserts {
     this.#rows = this.#chars = 0;
   }
 
-  async #insert(table: string, rows: readonly Record<string, unknown>[]): Promise<void> {
+  async #insert(table: string, rows: readonly CopiedRow[]): Promise<void> {
     const types = this.#shapes.get(table);
     const names = Object.keys(rows[0] ?? {});
     const typeOf = (name: string): string => types?.get(name) ?? "text";
-    // An array of arrays would be one list: each comes as text.
-    const given = names.map((name, n) =>
-      typeOf(name).endsWith("[]") ? `$${n + 1}::text[]` : `$${n + 1}::${typeOf(name)}[]`,
-    );
+    const given = names.map((name, n) => `$${n + 1}::${typeOf(name)}[]`);
     const columns = names.map((name) => `"${name}"`).join(", ");
-    const taken = names.map((name) => `"${name}"::${typeOf(name)}`).join(", ");
     await this.#sql.query(
-      `INSERT INTO ${table} (${columns}) SELECT ${taken} FROM unnest(${given.join(", ")}) AS given (${columns})`,
+      `INSERT INTO ${table} (${columns}) SELECT * FROM unnest(${given.join(", ")})`,
       names.map((name) => rows.map((row) => fit(row[name], typeOf(name)))),
     );
   }
@@ -179,48 +153,16 @@ class Inserts {
 
 /** A value as PostgreSQL takes it. SQLite keeps parts of milliseconds if it is given some: waiting times have them. */
 function fit(value: unknown, type: string): unknown {
-  return typeof value === "number" && /^(?:bigint|integer)$/.test(type)
-    ? Math.round(value)
-    : toStored(value, type);
-}
-
-/**
- * Makes the partitions of the days whose rows are imported, so that retention drops whole partitions of them too. Rows of
- * days that are ahead stay in the default partition.
- */
-async function createPartitioner(
-  sql: Sql,
-): Promise<(table: string, values: Record<string, unknown>) => Promise<void>> {
-  const divided = await sql.query<{ name: string; key: string; prefix: string }>(
-    "SELECT name, key, prefix FROM divided()",
-  );
-  const until = (await readClock(sql)) + DAYS_AHEAD * DAY_MS;
-  const known = new Set<string>();
-  return async (table, values) => {
-    const found = divided.find(({ name }) => name === table);
-    if (!found) return;
-    const id = String(values[found.key]);
-    const at = id.startsWith(`${found.prefix}_`)
-      ? timeOf(id.slice(0, found.prefix.length + 10))
-      : NaN;
-    const day = `${table} ${Math.floor(at / DAY_MS)}`;
-    if (!(at < until) || known.has(day)) return;
-    known.add(day);
-    await sql.query("SELECT add_partition($1, $2)", [table, at]);
-  };
+  return typeof value === "number" && /^(?:bigint|integer)$/.test(type) ? Math.round(value) : value;
 }
 
 async function openTables(
   sql: Sql,
   rules: TableRules,
-): Promise<{ tables: Map<string, TargetTable>; flush(): Promise<void> }> {
+): Promise<{ tables: Map<string, PutRow>; flush(): Promise<void> }> {
   const shapes = await readShapes(sql);
   const inserts = new Inserts(sql, shapes);
-  const addPartition = await createPartitioner(sql);
-  const tables = toTargets(shapes, rules, async (table, values) => {
-    await addPartition(table, values);
-    await inserts.add(table, values);
-  });
+  const tables = toTargets(shapes, rules, (table, row) => inserts.add(table, row));
   return { tables, flush: () => inserts.flush() };
 }
 
@@ -240,7 +182,7 @@ async function takeEmpty(sql: Sql, names: readonly string[], shown: string): Pro
 async function renumber(sql: Sql): Promise<void> {
   const numbered = await sql.query<{ table: string; name: string }>(
     `SELECT relname AS table, attname AS name FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
-      WHERE relnamespace = current_schema()::regnamespace AND NOT relispartition AND attidentity <> ''`,
+      WHERE relnamespace = current_schema()::regnamespace AND attidentity <> ''`,
   );
   for (const { table, name } of numbered)
     await sql.query(

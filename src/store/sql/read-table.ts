@@ -3,7 +3,7 @@ import { PARTLY_FAILED } from "../sums.ts";
 import { RUN_STATUSES, type RunStatus } from "../../vocabulary/outcomes.ts";
 import type { ApprovalRecord, DeliveryRecord, ListQuery, Lists, SearchedKind } from "../types.ts";
 
-export type Value = string | number | Uint8Array | readonly number[] | readonly string[];
+export type Value = string | number | null | Uint8Array | readonly number[] | readonly string[];
 /** A condition: SQL with a `?` for each of its values. */
 export type SqlCondition = readonly [sql: string, ...values: Value[]];
 /** Renders a text inside a column with JSON as SQL: how to read JSON is the driver's. */

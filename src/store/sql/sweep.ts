@@ -1,30 +1,15 @@
-/** The statements of a sweep, which both drivers know. */
+/** Deletes what retention does not keep, by statements that both drivers know. */
+import { getRedactions, UNFINISHED, type Redaction } from "./redact.ts";
 import type { ListSource } from "./search.ts";
-import type { SqlCondition, Value } from "./read-table.ts";
-import {
-  getAgedTables,
-  getRedactions,
-  getTrims,
-  LOOK_AHEAD,
-  lookAhead,
-  redactRows,
-  selectAged,
-  SWEEP_SLICE,
-  type Age,
-  type AgedRow,
-  type AgedTable,
-  type RedactedRow,
-  type Redaction,
-  type RedactionPosition,
-  type SweepDialect,
-  type TimedRow,
-  type Walk,
-} from "./sweep-plan.ts";
-import type { ConfigRow } from "./rows.ts";
+import type { Value } from "./read-table.ts";
+import { AHEAD_MS, type ConfigRow } from "./rows.ts";
 import type { Ms, Retention } from "../types.ts";
 
+/** Rows that one transaction of a sweep reads. A short transaction lets the gateway accept hooks in between. */
+export const SWEEP_SLICE = 500;
+
 /** A statement with a `?` for each value. */
-export type SweepStatement = readonly [text: string, ...values: Value[]];
+type SweepStatement = readonly [text: string, ...values: Value[]];
 
 /** The result of one transaction. `more` asks for another; `settle` is called once it is on disk, since it may be run again before. */
 export interface Slice {
@@ -34,112 +19,217 @@ export interface Slice {
 }
 
 /** One transaction of a sweep: the statements that it runs, each of which is answered with its rows. */
-type Statements<T> = Generator<SweepStatement, T, unknown[]>;
-export type SweepStep = () => Statements<Slice>;
+export type SweepStep = () => Generator<SweepStatement, Slice, unknown[]>;
 
-/** The tables of a driver. */
-export interface SweepTables extends SweepDialect {
+/** The differences between the drivers. */
+export interface SweepDialect {
   source: Pick<ListSource, "isAmong" | "isNumberOf" | "session">;
-  /** The tables that hold the events of which rows are deleted, and the SQL that deletes the rows with some numbers, and returns them. */
-  events: readonly string[];
-  deleteEvents(table: string, isOld: string): string;
+  /** SQL: whether an event has a body, without reading it. */
+  hasBody: string;
   /** Events behind this number are left as they are. */
   upTo: number;
-  /** Every event up to this number is old. */
-  oldUpTo: number;
-  /** Rows that are younger than that may still be written, with smaller numbers. */
-  settled?: Age;
-  /** A condition for the rows of a run's part that are deleted with the run. */
-  isDeleted?(part: string): SqlCondition;
-  /** Renders the table, or the part of it, that a row is in. */
-  partOf(table: string): string;
+  /** Rows that are younger than this time may still be written, with smaller numbers. */
+  settledUpTo: Ms;
   /** The column that identifies a duplicate key. */
   dedupeKey: string;
   /** Locks the rows of a SELECT. */
   lock: string;
 }
 
-/** Looks for an old row behind those from the future. `from`: a table, or a part of it. */
-function* look(
-  { from, at }: { from: string; at: string },
-  walk: Walk,
-  age: Age,
-): Statements<ReturnType<typeof lookAhead>> {
-  const text = `SELECT seq, ${at} AS at FROM ${from} WHERE seq > ? ORDER BY seq LIMIT ?`;
-  const rows = yield [text, walk.looked ?? walk.after, LOOK_AHEAD];
-  return lookAhead(rows as TimedRow[], walk, age);
+/** One sweep. */
+interface Sweep extends SweepDialect {
+  now: Ms;
 }
 
-/** Deletes the rows that are old in `part`, which is the table or a part of it. */
-function deleteAged(tables: SweepTables, aged: AgedTable, part: string): SweepStep {
-  const { table, at, since, age, parts = [] } = aged;
-  const isEvents = table === "events";
-  const upTo = isEvents ? tables.upTo : Number.MAX_SAFE_INTEGER;
-  const from = part === table ? table : `${part} AS ${table}`;
-  const { isAmong, isNumberOf } = tables.source;
+/** Returns true for a time in the future, which says nothing about a row's age: the clock was wrong when it was written. */
+const isAhead = (at: Ms, now: Ms): boolean => at > now + AHEAD_MS;
+
+interface TimedRow {
+  seq: number;
+  at: Ms;
+}
+
+/** Times that one transaction looks at. */
+const LOOK_AHEAD = 5000;
+
+/**
+ * The progress of a walk over a table, which is in order of time but for rows from the future. Such a row is old if one that was
+ * written after it is; an index on the time would cost every hook something. So the walk looks at the times of the next rows first.
+ */
+interface Walk {
+  /** The last row that is done with. */
+  after: number;
+  /** Every row up to this one is old. */
+  oldUpTo: number;
+  /** The last row whose time was looked at. */
+  looked: number;
+  /** True if no further row is old. */
+  isSeen: boolean;
+}
+
+/** Begins a walk behind a row; without `upTo`, all rows are old. */
+const startWalk = (after: number, upTo: Ms | undefined): Walk =>
+  upTo === undefined
+    ? { after, oldUpTo: Number.MAX_SAFE_INTEGER, looked: after, isSeen: true }
+    : { after, oldUpTo: after, looked: after, isSeen: false };
+
+const hasMore = ({ after, oldUpTo, isSeen }: Walk): boolean => after < oldUpTo || !isSeen;
+
+/** Selects times behind a row, for `lookAhead`. */
+const toTimes = (table: string, at: string, { looked }: Walk): SweepStatement => [
+  `SELECT seq, ${at} AS at FROM ${table} WHERE seq > ? ORDER BY seq LIMIT ?`,
+  looked,
+  LOOK_AHEAD,
+];
+
+/** Goes on with a walk after a look at the next times. `upTo`: the newest time that is old enough. */
+function lookAhead(times: readonly TimedRow[], walk: Walk, upTo: Ms, now: Ms): Walk {
+  const young = times.findIndex(({ at }) => at > upTo && !isAhead(at, now));
+  const before = young === -1 ? times : times.slice(0, young);
+  return {
+    after: walk.after,
+    oldUpTo: before.findLast(({ at }) => at <= upTo)?.seq ?? walk.oldUpTo,
+    looked: times.at(-1)?.seq ?? walk.looked,
+    isSeen: young !== -1 || times.length < LOOK_AHEAD,
+  };
+}
+
+/** Goes on with a walk after a slice of old rows. */
+const goOn = (rows: readonly { seq: number }[], walk: Walk): Walk => ({
+  ...walk,
+  after: rows.length < SWEEP_SLICE ? walk.oldUpTo : (rows.at(-1)?.seq ?? walk.oldUpTo),
+});
+
+/** A table whose rows are deleted by age. */
+interface AgedTable {
+  table: string;
+  /** The column of the time that rows are in order of. */
+  at: "at" | "created";
+  /** SQL: the time that the row's age counts from, or NULL if the row has to stay. */
+  since: string;
+  kept: Ms;
+  /** Tables whose rows go with a row of this one: their `run_id` is its `id`. */
+  parts?: readonly string[];
+}
+
+/** Returns the tables that retention deletes rows of. */
+const getAgedTables = (keep: Retention): AgedTable[] => [
+  {
+    table: "events",
+    at: "at",
+    since: `CASE WHEN NOT ${UNFINISHED} THEN at END`,
+    kept: keep.events,
+  },
+  {
+    table: "runs",
+    at: "created",
+    since: "ended",
+    kept: keep.runs,
+    parts: ["steps", "tool_calls", "tool_results", "approvals"],
+  },
+  {
+    table: "system_events",
+    at: "at",
+    since: "CASE WHEN state <> 'queued' THEN at END",
+    kept: keep.events,
+  },
+  {
+    table: "deliveries",
+    at: "created",
+    since: "ended",
+    kept: keep.deliveries,
+    parts: ["tool_results"],
+  },
+];
+
+/** Deletes the rows of a table that are old. */
+function deleteAged(sweep: Sweep, { table, at, since, kept, parts = [] }: AgedTable): SweepStep {
+  const { isAmong, isNumberOf } = sweep.source;
+  const { now } = sweep;
+  const upTo = now - kept - 1;
   const isOld = `seq ${isNumberOf.sql}`;
-  let position: Walk = { after: 0, oldUpTo: isEvents ? tables.oldUpTo : 0 };
+  let walk = startWalk(0, upTo);
   return function* () {
-    if (position.looked !== undefined) {
-      const { walk, end } = yield* look({ from, at }, position, age);
-      return { changed: 0, more: !end, settle: () => void (position = walk) };
+    const settleAs = (next: Walk) => ({
+      more: hasMore(next),
+      settle: () => void (walk = next),
+    });
+    if (walk.after >= walk.oldUpTo) {
+      const times = (yield toTimes(table, at, walk)) as TimedRow[];
+      return { changed: 0, ...settleAs(lookAhead(times, walk, upTo, now)) };
     }
-    const text = `SELECT seq, ${at} AS at, ${since} AS since FROM ${from} WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`;
-    const rows = (yield [text, position.after, upTo, SWEEP_SLICE]) as AgedRow[];
-    const { seqs, walk, end } = selectAged(rows, position, age);
-    const settle = (): void => void (position = walk);
-    if (seqs.length === 0) return { changed: 0, more: !end, settle };
-    const old = isNumberOf.toValue(seqs);
-    for (const one of parts) {
-      const [condition, ...values] = tables.isDeleted?.(one) ?? ["1 = 1"];
+    const last = table === "events" ? Math.min(walk.oldUpTo, sweep.upTo) : walk.oldUpTo;
+    const text = `SELECT seq, ${since} AS since FROM ${table} WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`;
+    const rows = (yield [text, walk.after, last, SWEEP_SLICE]) as {
+      seq: number;
+      since: Ms | null;
+    }[];
+    // An end in the future says no more than a beginning there.
+    const over = rows.filter(
+      (row) => row.since !== null && (row.since <= upTo || isAhead(row.since, now)),
+    );
+    const old = isNumberOf.toValue(over.map(({ seq }) => seq));
+    if (over.length > 0) {
       const mine = isAmong("run_id", `SELECT id FROM ${table} WHERE ${isOld}`);
-      yield [`DELETE FROM ${one} WHERE ${mine} AND ${condition}`, old, ...values];
+      for (const part of parts) yield [`DELETE FROM ${part} WHERE ${mine}`, old];
+      yield [`DELETE FROM ${table} WHERE ${isOld}`, old];
     }
-    const deleting = isEvents
-      ? tables.deleteEvents(part, isOld)
-      : `DELETE FROM ${table} WHERE ${isOld} RETURNING seq`;
-    const gone = yield [deleting, old];
-    return { changed: gone.length, more: !end, settle };
+    return { changed: over.length, ...settleAs(goOn(rows, walk)) };
   };
 }
 
 const SET_MARK = `INSERT INTO marks (name, seq) VALUES (?, ?) ON CONFLICT (name) DO UPDATE
   SET seq = CASE WHEN excluded.seq > marks.seq THEN excluded.seq ELSE marks.seq END`;
 
-/** Goes over a table from its mark on and takes texts away, row by row. */
-function redactTexts(tables: SweepTables, redaction: Redaction): SweepStep {
-  const { mark, table, columns, age } = redaction;
-  const upTo = table === "events" ? tables.upTo : Number.MAX_SAFE_INTEGER;
-  let start = 0;
-  let known: RedactionPosition | undefined;
+/** The progress of a redaction. */
+interface RedactionState {
+  walk: Walk;
+  /** Nothing is left to redact up to this row. */
+  marked: number;
+  /** True if a row has to be read again, so that the mark stays before it. */
+  isBlocked: boolean;
+}
+
+/**
+ * Goes over a table from its mark on and takes texts away, row by row. The mark stays before rows that are younger than
+ * `settledUpTo`: another gateway may still be writing a row with a smaller number.
+ */
+function redactTexts(sweep: Sweep, { mark, table, columns, upTo, redact }: Redaction): SweepStep {
+  const { now, settledUpTo } = sweep;
+  let state: RedactionState | undefined;
   return function* () {
-    if (!known) {
-      const [row] = (yield ["SELECT seq FROM marks WHERE name = ?", mark]) as TimedRow[];
-      start = row?.seq ?? 0;
-      known = { after: start, oldUpTo: start, marked: start, blocked: false };
+    if (!state) {
+      const [row] = (yield ["SELECT seq FROM marks WHERE name = ?", mark]) as { seq: number }[];
+      const start = row?.seq ?? 0;
+      state = { walk: startWalk(start, upTo), marked: start, isBlocked: false };
     }
-    const position = known;
-    if (age && position.looked !== undefined) {
-      const { walk, end } = yield* look({ from: "events", at: "at" }, position, age);
-      const { marked, blocked } = position;
-      return { changed: 0, more: !end, settle: () => void (known = { ...walk, marked, blocked }) };
+    const { walk } = state;
+    if (upTo !== undefined && walk.after >= walk.oldUpTo) {
+      const times = (yield toTimes(table, "at", walk)) as TimedRow[];
+      const next = { ...state, walk: lookAhead(times, walk, upTo, now) };
+      return { changed: 0, more: hasMore(next.walk), settle: () => void (state = next) };
     }
-    // A row is changed in its own part: otherwise all parts of the table are opened for each.
-    const text = `SELECT seq, ${tables.partOf(table)} AS part, ${columns} FROM ${table} WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`;
-    const rows = yield [text, position.after, upTo, SWEEP_SLICE];
-    const slice = redactRows(rows as RedactedRow[], redaction, position, tables.settled);
-    const parts = new Map((rows as { seq: number; part: string }[]).map((r) => [r.seq, r.part]));
-    for (const { seq, changes } of slice.updates) {
-      const set = Object.entries(changes).map(([column, value]) =>
-        value === null ? `${column} = NULL` : `${column} = ?`,
-      );
-      const values = Object.values(changes).filter((value) => value !== null);
-      yield [`UPDATE ${parts.get(seq)} SET ${set.join(", ")} WHERE seq = ?`, ...values, seq];
+    const last = table === "events" ? Math.min(walk.oldUpTo, sweep.upTo) : walk.oldUpTo;
+    const text = `SELECT seq, ${columns} FROM ${table} WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`;
+    const rows = (yield [text, walk.after, last, SWEEP_SLICE]) as TimedRow[];
+    let { marked, isBlocked } = state;
+    let changed = 0;
+    for (const row of rows) {
+      const outcome = redact(row);
+      if (outcome === "wait" || (row.at > settledUpTo && !isAhead(row.at, now))) isBlocked = true;
+      if (!isBlocked) marked = row.seq;
+      if (typeof outcome !== "object") continue;
+      const set = Object.keys(outcome).map((column) => `${column} = ?`);
+      yield [
+        `UPDATE ${table} SET ${set.join(", ")} WHERE seq = ?`,
+        ...Object.values(outcome),
+        row.seq,
+      ];
+      changed++;
     }
-    const { marked } = slice.position;
-    if (marked > start) yield [SET_MARK, mark, marked];
-    const settle = (): void => void (known = slice.position);
-    return { changed: slice.updates.length, more: slice.more, settle };
+    if (marked > state.marked) yield [SET_MARK, mark, marked];
+    const next = { walk: goOn(rows, walk), marked, isBlocked };
+    return { changed, more: hasMore(next.walk), settle: () => void (state = next) };
   };
 }
 
@@ -148,7 +238,7 @@ const TURNS_AT_ONCE = 500;
 
 /** Deletes sessions that are not used any more, long ones in several transactions. */
 function deleteSessions(
-  { source: { isAmong, session }, lock }: SweepTables,
+  { source: { isAmong, session }, lock }: Sweep,
   origin: "hook" | "api",
   cutoff: Ms,
 ): SweepStep {
@@ -174,8 +264,19 @@ function deleteSessions(
   };
 }
 
+/**
+ * Returns what may be deleted of a session with so many turns, each only if there is nothing of the one before: the oldest
+ * turns that its newest checkpoint covers, and those beyond twice the turns that are kept. Up to then turns wait for a
+ * checkpoint, since the model may be away.
+ */
+const getTrims = (turns: number, keep: number, covered: number): { upTo: number; most: number }[] =>
+  [
+    { upTo: covered, most: turns - keep },
+    { upTo: Number.MAX_SAFE_INTEGER, most: turns - 2 * keep },
+  ].filter(({ most }) => most > 0);
+
 /** Deletes the oldest turns of main, channel and schedule sessions that have more than `keep`. */
-function trimSessions({ source: { isAmong, session } }: SweepTables, keep: number): SweepStep {
+function trimSessions({ source: { isAmong, session } }: Sweep, keep: number): SweepStep {
   const { column } = session;
   const oldest = "SELECT seq FROM turns WHERE session = ? AND seq <= ? ORDER BY seq LIMIT ?";
   let long: { key: Value; turns: number }[] | undefined;
@@ -194,7 +295,7 @@ function trimSessions({ source: { isAmong, session } }: SweepTables, keep: numbe
     for (const { upTo, most } of getTrims(next.turns, keep, checkpoint?.covered ?? 0)) {
       if (changed > 0) break;
       const deleting = `DELETE FROM turns WHERE ${isAmong("seq", oldest)} RETURNING seq`;
-      changed = (yield [deleting, next.key, upTo, most]).length;
+      changed = (yield [deleting, next.key, upTo, Math.min(most, SWEEP_SLICE)]).length;
     }
     const left = "CASE WHEN turns > CAST(? AS bigint) THEN turns - CAST(? AS bigint) ELSE 0 END";
     if (changed > 0)
@@ -207,7 +308,7 @@ function trimSessions({ source: { isAmong, session } }: SweepTables, keep: numbe
   };
 }
 
-function deleteKeys({ source: { isAmong }, dedupeKey }: SweepTables, now: Ms): SweepStep {
+function deleteKeys({ source: { isAmong }, dedupeKey, now }: Sweep): SweepStep {
   const free = `SELECT ${dedupeKey} FROM dedupe WHERE expires <= ? LIMIT ?`;
   const text = `DELETE FROM dedupe WHERE ${isAmong(dedupeKey, free)} AND expires <= ? RETURNING expires`;
   return function* () {
@@ -221,10 +322,6 @@ const UNUSED_AFTER_MS = 3_600_000;
 
 /** The events that are looked at, oldest first, to find configs without events. */
 const OLDEST_EVENTS = 500;
-
-/** Configs that were last used before this may be without events. */
-const getUnusedBefore = (now: Ms, keepEvents: Ms): Ms =>
-  now - Math.max(keepEvents, UNUSED_AFTER_MS);
 
 /** Selects the configs of which no event is kept. `oldest`: the first `OLDEST_EVENTS` events, in the order of the table. */
 function selectUnused(
@@ -261,16 +358,28 @@ const deleteConfigs = (before: Ms): SweepStep =>
   };
 
 /** The steps that delete what retention does not keep: each is run again, in a transaction of its own, until it asks for no more. */
-export const getSweepSteps = (now: Ms, keep: Retention, tables: SweepTables): SweepStep[] => [
-  ...getRedactions(now, keep, tables).map((redaction) => redactTexts(tables, redaction)),
-  ...getAgedTables(now, keep).flatMap((aged) =>
-    (aged.table === "events" ? tables.events : [aged.table]).map((part) =>
-      deleteAged(tables, aged, part),
-    ),
-  ),
-  deleteSessions(tables, "hook", now - keep.hookSessions),
-  deleteSessions(tables, "api", now - keep.apiSessions),
-  trimSessions(tables, keep.sessionTurns),
-  deleteKeys(tables, now),
-  deleteConfigs(getUnusedBefore(now, keep.events)),
-];
+export function getSweepSteps(now: Ms, keep: Retention, dialect: SweepDialect): SweepStep[] {
+  const sweep = { ...dialect, now };
+  return [
+    ...getRedactions(now, keep, sweep.hasBody).map((redaction) => redactTexts(sweep, redaction)),
+    ...getAgedTables(keep).map((aged) => deleteAged(sweep, aged)),
+    deleteSessions(sweep, "hook", now - keep.hookSessions),
+    deleteSessions(sweep, "api", now - keep.apiSessions),
+    trimSessions(sweep, keep.sessionTurns),
+    deleteKeys(sweep),
+    deleteConfigs(now - Math.max(keep.events, UNUSED_AFTER_MS)),
+  ];
+}
+
+/** Events that one look for a body reads: those behind the mark have lost theirs. */
+const MAX_EVENTS = 100_000;
+
+/**
+ * SQL of the time of the oldest event that still has its body and no unfinished run, of those behind the mark of bodies. `now`: a
+ * placeholder for the time it is; the age of an event from the future is not known.
+ */
+export const oldestBody = (hasBody: string, now: string): string => `
+  SELECT at FROM (
+    SELECT seq, at, ${hasBody} AS has, ${UNFINISHED} AS unfinished FROM events
+    WHERE seq > coalesce((SELECT seq FROM marks WHERE name = 'bodies'), 0) ORDER BY seq LIMIT ${MAX_EVENTS}) AS kept
+  WHERE has AND NOT unfinished AND at <= ${now} + ${AHEAD_MS} ORDER BY seq LIMIT 1`;

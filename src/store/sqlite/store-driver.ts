@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { RouseError } from "../../core/errors.ts";
 import { makePrivate, syncFolder } from "../../core/replace-file.ts";
 import { checkReadable, urlError } from "../sql/errors.ts";
+import { sqliteError } from "./connection.ts";
 import type { StoreDriver, StoreStatus } from "../types.ts";
 
 /** The file that a URL names. @throws RouseError `config_invalid` if it names none. */
@@ -41,8 +42,8 @@ async function readStatus(file: string): Promise<StoreStatus> {
     bytes: 0,
   };
   if (!existsSync(file)) return status;
-  const db = new DatabaseSync(file, { readOnly: true });
   try {
+    using db = new DatabaseSync(file, { readOnly: true });
     const table = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'migrations'").get();
     const row =
       table &&
@@ -54,8 +55,8 @@ async function readStatus(file: string): Promise<StoreStatus> {
       0,
     );
     return { ...status, schema: row?.version ?? 0, bytes };
-  } finally {
-    db.close();
+  } catch (error) {
+    throw sqliteError(error);
   }
 }
 

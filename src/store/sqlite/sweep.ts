@@ -1,11 +1,10 @@
 import type { SQLInputValue } from "node:sqlite";
-import { oldestBody, type SweepDialect } from "../sql/sweep-plan.ts";
-import { getSweepSteps, type Slice, type SweepStep } from "../sql/sweep.ts";
+import { getSweepSteps, oldestBody, type Slice, type SweepStep } from "../sql/sweep.ts";
 import type { Ms, Retention } from "../types.ts";
 import type { Statements } from "./connection.ts";
 import { createSqliteSource } from "./records.ts";
 
-const SQLITE_DIALECT: SweepDialect = { hasBody: "typeof(body) <> 'null'" };
+const HAS_BODY = "typeof(body) <> 'null'";
 
 /** Runs the statements of a step immediately, inside the caller's transaction. */
 function runStep(sql: Statements, step: SweepStep): Slice {
@@ -29,17 +28,14 @@ export const sweepSteps = (
   upTo: number,
 ): (() => Slice)[] =>
   getSweepSteps(now, keep, {
-    ...SQLITE_DIALECT,
     source: createSqliteSource(sql),
-    events: ["events"],
-    deleteEvents: (table, isOld) => `DELETE FROM ${table} WHERE ${isOld} RETURNING seq`,
+    hasBody: HAS_BODY,
     upTo,
-    oldUpTo: 0,
-    partOf: (table) => `'${table}'`,
+    settledUpTo: Infinity,
     dedupeKey: "seq",
     lock: "",
   }).map((step) => () => runStep(sql, step));
 
 /** When the oldest body that retention lets go of came in. */
 export const readOldestBody = (sql: Statements, at: Ms): Ms | undefined =>
-  sql.get<{ at: Ms }>(oldestBody(SQLITE_DIALECT, "?1"), at)?.at;
+  sql.get<{ at: Ms }>(oldestBody(HAS_BODY, "?1"), at)?.at;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { SWEEP_SLICE } from "../../../src/store/sql/sweep-plan.ts";
+import { SWEEP_SLICE } from "../../../src/store/sql/sweep.ts";
 import type { EventRecord, Job, RunAction, SessionRef } from "../../../src/store/types.ts";
 import {
   buildCheckpoint,
