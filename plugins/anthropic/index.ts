@@ -23,7 +23,6 @@ const provider: ModelProvider = {
   },
   // Kept for five minutes, as the prices of writes are.
   cacheMarker: { anthropic: { cacheControl: { type: "ephemeral" } } },
-  thinkingFields: ["thinking", "output_config"],
   imagesInResults: true,
   plainCallIds: true,
   async create({ baseUrl: baseURL, apiKey, headers }, { fetch }) {

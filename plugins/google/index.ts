@@ -20,7 +20,6 @@ const provider: ModelProvider = {
       "gemini-2.5-flash-lite": { input: 0.1, cachedInput: 0.01, output: 0.4 },
     },
   },
-  thinkingFields: ["thinkingConfig"],
   async create({ baseUrl: baseURL, apiKey, headers }, { fetch }) {
     const { createGoogleGenerativeAI } = await import("@ai-sdk/google");
     return createGoogleGenerativeAI({

@@ -40,7 +40,6 @@ function toRequest({ messages = [], parallel_tool_calls: parallel, ...body }: Bo
 const provider: ModelProvider = {
   type: "openai-compatible",
   embeddings: {},
-  thinkingFields: ["reasoning_effort"],
   check: ({ baseUrl }) =>
     baseUrl === undefined
       ? [{ field: "baseUrl", message: "is required for type openai-compatible" }]

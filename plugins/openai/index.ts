@@ -25,7 +25,6 @@ const provider: ModelProvider = {
       "o4-mini": { input: 1.1, cachedInput: 0.275, output: 4.4 },
     },
   },
-  thinkingFields: ["reasoning", "reasoning_effort"],
   imagesInResults: true,
   plainCallIds: true,
   imageOptions: (detail) => ({ openai: { imageDetail: detail } }),

@@ -434,18 +434,19 @@ function cutResults(
 const MIN_RESULTS = 0.25;
 const CUT_RESULTS = "results of tools were cut";
 
-/** The messages of a turn for the model: what stands before its first step is rendered once, as long as it fits. */
-export interface TurnPrompt {
-  /** The messages for the next model call, after these of the turn's own steps, cut to fit the model's window. */
-  fit(steps: readonly ModelMessage[]): ModelMessage[];
-}
-
 /** Tokens that a window of `window` tokens has besides the answer and the instructions. */
 export const getRoom = (window: number, input: Parameters<typeof buildInstructions>[0]): number =>
   Math.max(1000, window - ANSWER_TOKENS - estimateTokens(buildInstructions(input)));
 
-/** Creates the messages of a turn. `warnings` gets what was left out or cut: each once, as it was in the last step. */
-export function createTurnPrompt(input: TurnInput, options: MessageOptions): TurnPrompt {
+/**
+ * Creates what returns the messages for the next model call, after the turn's own steps so far, cut to fit the model's window.
+ * Those before the first step are rendered once, as long as they fit. `warnings` gets what was left out or cut: each once, as it
+ * was in the last step.
+ */
+export function createTurnPrompt(
+  input: TurnInput,
+  options: MessageOptions,
+): (steps: readonly ModelMessage[]) => ModelMessage[] {
   const { window, warnings } = options;
   const room = getRoom(window, input);
   /** Kept free for the turn's own steps. */
@@ -467,27 +468,25 @@ export function createTurnPrompt(input: TurnInput, options: MessageOptions): Tur
     return messages;
   };
   let before = build();
-  return {
-    fit(steps) {
-      if (steps.length === 0) return before;
-      const needed = getTokens(steps);
-      if (getTokens(before) + needed <= room) return [...before, ...steps];
-      // Half as much again: what was cut stays as it is for some steps, and providers keep it in their caches.
-      if (needed > reserved) {
-        reserved = Math.min(Math.floor(needed * 1.5), Math.floor(room * 0.75));
-        before = build();
-      }
-      // An estimate of a caller's long messages leaves no room at all: results are not cut to nothing for it.
-      const { messages, cut } = cutResults(
-        steps,
-        Math.max(room - getTokens(before), Math.floor(room * MIN_RESULTS)),
-      );
-      if (cut > 0)
-        warn([
-          ...own.filter((text) => !text.startsWith(CUT_RESULTS)),
-          `${CUT_RESULTS} by ${cut} characters to fit the model's window`,
-        ]);
-      return [...before, ...messages];
-    },
+  return (steps) => {
+    if (steps.length === 0) return before;
+    const needed = getTokens(steps);
+    if (getTokens(before) + needed <= room) return [...before, ...steps];
+    // Half as much again: what was cut stays as it is for some steps, and providers keep it in their caches.
+    if (needed > reserved) {
+      reserved = Math.min(Math.floor(needed * 1.5), Math.floor(room * 0.75));
+      before = build();
+    }
+    // An estimate of a caller's long messages leaves no room at all: results are not cut to nothing for it.
+    const { messages, cut } = cutResults(
+      steps,
+      Math.max(room - getTokens(before), Math.floor(room * MIN_RESULTS)),
+    );
+    if (cut > 0)
+      warn([
+        ...own.filter((text) => !text.startsWith(CUT_RESULTS)),
+        `${CUT_RESULTS} by ${cut} characters to fit the model's window`,
+      ]);
+    return [...before, ...messages];
   };
 }

@@ -9,12 +9,10 @@ import type {
 } from "ai";
 import type { ModelProvider, RequestChoices } from "../contract/kinds.ts";
 import { readMonotonic, type Clock } from "../core/clock.ts";
-import type { Traces } from "../core/http/trace-context.ts";
 import type { Boundary } from "./boundary.ts";
 import { NoAnswerError } from "./failure.ts";
 import type { ModelStep } from "./loop.ts";
 import { buildInstructions } from "./messages.ts";
-import { createModelSpans } from "./model-span.ts";
 import { mergingText, type Speaker } from "./speaker.ts";
 import { toReasoning, watchThinking, type SdkWarning } from "./thinking.ts";
 import { boundToolResults, sendingWellFormed } from "./tools/bound-results.ts";
@@ -106,7 +104,6 @@ export interface ModelRequestOptions {
   /** Gets the provider's warnings, each text once. */
   warnings: string[];
   getModel(candidate: ModelCandidate): Promise<SdkModel>;
-  traces: Traces;
 }
 
 /** The tools of a step: the last step has none, and `read_result` is offered once a result was cut. */
@@ -161,7 +158,7 @@ export async function createModelRequest(
   (globalThis as { AI_SDK_LOG_WARNINGS?: unknown }).AI_SDK_LOG_WARNINGS ??= false;
   const { kind } = candidate.provider;
   const images = kind.imagesInResults ? "result" : "message";
-  const thinking = watchThinking(input.thinking, kind.thinkingFields);
+  const thinking = watchThinking(input.thinking);
   const inputs = new Map<string, string>();
   const middleware: LanguageModelMiddleware[] = [
     recordInputs(inputs),
@@ -171,8 +168,6 @@ export async function createModelRequest(
     restoreCalls(kind),
   ];
   if (input.thinking !== undefined) middleware.push(thinking.middleware);
-  // The last middleware is the innermost: it sees the request as it is sent.
-  if (options.traces.isOn) middleware.push(createModelSpans(input, candidate, options.traces));
   const model = wrapLanguageModel({ model: await options.getModel(candidate), middleware });
   const { always, getTools } = await buildCall(options, candidate.provider);
 

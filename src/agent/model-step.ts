@@ -1,13 +1,15 @@
 import type { ModelMessage } from "ai";
 import type { ModelProvider, Part } from "../contract/kinds.ts";
 import { safeError } from "../core/errors.ts";
+import type { Traces } from "../core/http/trace-context.ts";
 import type { Logger } from "../core/log.ts";
 import type { StepRecord } from "../store/types.ts";
 import { NoAnswerError, type ModelFailure } from "./failure.ts";
 import type { ModelStep } from "./loop.ts";
-import { createTurnPrompt, isSurelyTooLong, type TurnPrompt } from "./messages.ts";
+import { createTurnPrompt, isSurelyTooLong } from "./messages.ts";
 import { callWithFallbacks, renderFallback } from "./model-call.ts";
 import { createModelRequest, type ModelAnswer, type ModelRequestOptions } from "./model-request.ts";
+import { callInSpan } from "./model-span.ts";
 import { createSpeaker } from "./speaker.ts";
 import { getStepText, toStepMessages } from "./steps.ts";
 import { separateThoughts } from "./thoughts.ts";
@@ -35,11 +37,12 @@ interface StepCallOptions extends ModelRequestOptions {
   /** The messages before the input. */
   parts: readonly Part[];
   log: Logger;
+  traces: Traces;
 }
 
 /** A model of the turn with the messages that fit its window. */
 interface PreparedModel {
-  prompt: TurnPrompt;
+  fit: ReturnType<typeof createTurnPrompt>;
   request: Awaited<ReturnType<typeof createModelRequest>>;
 }
 
@@ -94,7 +97,7 @@ export function createStepCall(
     const request = await createModelRequest(candidate, options, speaker);
     const { contextTokens: window, hasImages, provider } = candidate;
     const { imageOptions } = provider.kind;
-    const prompt = createTurnPrompt(input, {
+    const fit = createTurnPrompt(input, {
       boundary,
       parts,
       window,
@@ -102,8 +105,9 @@ export function createStepCall(
       imageOptions,
       warnings,
     });
-    prepared.set(candidate, { prompt, request });
-    return { prompt, request };
+    const made = { fit, request };
+    prepared.set(candidate, made);
+    return made;
   };
 
   const ask = async (
@@ -117,17 +121,19 @@ export function createStepCall(
       isSurelyTooLong(input, candidate.contextTokens)
     )
       throw new NoAnswerError("too_long");
-    const { prompt, request } = await prepare(candidate);
+    const { fit, request } = await prepare(candidate);
     const hasCut =
       wasCut || steps.some((step) => step.calls.some(({ stored }) => stored !== undefined));
     const own = steps.flatMap(toStepMessages);
     const messages = markMessages(
-      prompt.fit(own),
+      fit(own),
       own.length,
       isContinued ? candidate.provider.kind.cacheMarker : undefined,
     );
     const startedAt = clock.now();
-    const answer = await request(messages, { isLast, hasCut });
+    const answer = await callInSpan(input, candidate, options.traces, () =>
+      request(messages, { isLast, hasCut }),
+    );
     return toModelStep(candidate, answer, { isFinal, startedAt, endedAt: clock.now() });
   };
 

@@ -63,21 +63,14 @@ export const mergingText: LanguageModelMiddleware = {
 /** The text between the texts of two steps. */
 export const STEP_GAP = "\n\n";
 
-/** Passes on the text of a turn's streams, one stream per step. */
-export interface Speaker {
-  /** Begins a step. */
-  begin(): void;
-  /** Reads a step's stream to its end. A stream does not throw by itself: its errors are parts of the stream. */
-  read(parts: AsyncIterable<TextStreamPart<ToolSet>>): Promise<void>;
-  /** Returns whether the current step has passed on text that cannot be taken back: then the step cannot be retried. */
-  hasSpoken(): boolean;
-}
+export type Speaker = ReturnType<typeof createSpeaker>;
 
+/** Creates what passes on the text of a turn's streams, one stream per step. */
 export function createSpeaker(
   onText: (delta: string) => void,
   onReasoning: (delta: string) => void = () => undefined,
   onCall?: () => void,
-): Speaker {
+) {
   /** The block of reasoning that was passed on last. */
   let thought: string | undefined;
   let steps = 0;
@@ -98,13 +91,15 @@ export function createSpeaker(
     }
   };
   return {
-    begin() {
+    /** Begins a step. */
+    begin(): void {
       onCall?.();
       steps++;
       spokeBefore ||= spoke;
       spoke = false;
     },
-    async read(parts) {
+    /** Reads a step's stream to its end. A stream does not throw by itself: its errors are parts of the stream. */
+    async read(parts: AsyncIterable<TextStreamPart<ToolSet>>): Promise<void> {
       const thoughts = new ThoughtReader();
       for await (const part of parts) {
         if (part.type === "text-delta") say(thoughts.push(part.text));
@@ -114,6 +109,7 @@ export function createSpeaker(
       }
       say(thoughts.end());
     },
-    hasSpoken: () => spoke && onCall === undefined,
+    /** Returns whether the current step has passed on text that cannot be taken back: then the step cannot be retried. */
+    hasSpoken: (): boolean => spoke && onCall === undefined,
   };
 }

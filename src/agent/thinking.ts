@@ -1,6 +1,5 @@
 import type { LanguageModelMiddleware } from "ai";
 import type { Thinking } from "../config/schema/common.ts";
-import { isRecord } from "../core/json.ts";
 import { readVendorError, type CallError } from "./failure.ts";
 
 type Params = Parameters<NonNullable<LanguageModelMiddleware["wrapGenerate"]>>[0]["params"];
@@ -23,15 +22,6 @@ function isRefusal(error: unknown): boolean {
 export const toReasoning = (level: Thinking): NonNullable<Params["reasoning"]> =>
   level === "off" ? "none" : level === "max" ? "xhigh" : level;
 
-/** Returns whether a request has one of the fields, at its top or one level below. */
-function hasField(request: unknown, fields: readonly string[]): boolean {
-  const body: unknown = typeof request === "string" ? JSON.parse(request) : request;
-  const objects = isRecord(body) ? [body, ...Object.values(body)] : [];
-  return objects.some(
-    (object) => isRecord(object) && fields.some((field) => object[field] !== undefined),
-  );
-}
-
 /** A warning of the `ai` package. */
 export interface SdkWarning {
   type: string;
@@ -50,31 +40,13 @@ function renderWarnings(sdkWarnings: readonly SdkWarning[]): string[] {
   });
 }
 
-interface ThinkingWatch {
-  middleware: LanguageModelMiddleware;
-  /** Renders the provider's warnings, and says what became of the level. */
-  warnings(sdkWarnings: readonly SdkWarning[] | undefined): string[];
-}
-
-/**
- * Asks a model once more without the level of thinking if it refuses the level. `fields` are the provider's names for the
- * level in a request; without them it counts as sent.
- */
-export function watchThinking(
-  level: Thinking | undefined,
-  fields: readonly string[] | undefined,
-): ThinkingWatch {
+/** Asks a model once more without the level of thinking if it refuses the level. */
+export function watchThinking(level: Thinking | undefined) {
   let isRefused = false;
-  let isSent = fields === undefined;
-  const call = async <T extends { request?: { body?: unknown } | undefined }>(
-    params: Params,
-    make: (params: Params) => PromiseLike<T>,
-  ): Promise<T> => {
+  const call = async <T>(params: Params, make: (params: Params) => PromiseLike<T>): Promise<T> => {
     isRefused = false;
     try {
-      const result = await make(params);
-      isSent ||= hasField(result.request?.body, fields ?? []);
-      return result;
+      return await make(params);
     } catch (error) {
       if (!isRefusal(error)) throw error;
       isRefused = true;
@@ -82,13 +54,15 @@ export function watchThinking(
       return make(rest);
     }
   };
+  const middleware: LanguageModelMiddleware = {
+    specificationVersion: "v4",
+    wrapGenerate: ({ params, model }) => call(params, (given) => model.doGenerate(given)),
+    wrapStream: ({ params, model }) => call(params, (given) => model.doStream(given)),
+  };
   return {
-    middleware: {
-      specificationVersion: "v4",
-      wrapGenerate: ({ params, model }) => call(params, (given) => model.doGenerate(given)),
-      wrapStream: ({ params, model }) => call(params, (given) => model.doStream(given)),
-    },
-    warnings(sdkWarnings = []) {
+    middleware,
+    /** Renders the provider's warnings, and says what became of the level. */
+    warnings(sdkWarnings: readonly SdkWarning[] = []): string[] {
       const texts = renderWarnings(sdkWarnings);
       if (level === undefined) return texts;
       if (isRefused)
@@ -97,8 +71,6 @@ export function watchThinking(
         );
       else if (sdkWarnings.some(({ feature }) => feature === "reasoning"))
         texts.push(`thinking: the model has no level "${level}"; the nearest that it has was used`);
-      else if (!isSent && level !== "off")
-        texts.push(`thinking: the model has no levels; "${level}" was left out`);
       else if (level === "max")
         texts.push('thinking: "max" was sent as the highest level of this provider');
       return texts;

@@ -7,20 +7,13 @@ import type { Issue } from "../core/errors.ts";
 const REQUEST_MS = 120_000;
 /** The longest answer that is read. */
 const MAX_ANSWER = 1_000_000;
-/** The endings by which endpoints know a format, where a file has no name. */
+/** The endings by which endpoints know a format, where a file has no name and its type says something else. */
 const ENDINGS: Readonly<Record<string, string>> = {
-  "audio/ogg": "ogg",
-  "audio/opus": "ogg",
-  "audio/mpeg": "mp3",
-  "audio/mp3": "mp3",
-  "audio/mp4": "m4a",
-  "audio/x-m4a": "m4a",
-  "audio/m4a": "m4a",
-  "audio/aac": "m4a",
-  "audio/wav": "wav",
-  "audio/x-wav": "wav",
-  "audio/webm": "webm",
-  "audio/flac": "flac",
+  mpeg: "mp3",
+  mp4: "m4a",
+  "x-m4a": "m4a",
+  aac: "m4a",
+  "x-wav": "wav",
 };
 
 /** Checks that what transcribes is a provider that can. */
@@ -56,9 +49,11 @@ export interface TranscriberOptions {
 
 /** The name under which a recording is posted: the endpoint knows the format by its ending. */
 function getFilename({ name, mime = "" }: AudioFile): string {
+  const type = /^audio\/([\w-]+)/.exec(mime)?.[1] ?? "ogg";
   const ending = /\.([a-z0-9]{2,5})$/i.exec(name ?? "")?.[1]?.toLowerCase();
+  const known = ending ?? ENDINGS[type] ?? type;
   // Endpoints do not know the endings of Opus in Ogg.
-  return `audio.${ending === "oga" || ending === "opus" ? "ogg" : (ending ?? ENDINGS[mime] ?? "ogg")}`;
+  return `audio.${known === "oga" || known === "opus" ? "ogg" : known}`;
 }
 
 /** Creates what transcribes by `POST /audio/transcriptions` of the provider that `transcription` names; undefined if it is not set. */

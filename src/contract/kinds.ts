@@ -188,8 +188,6 @@ export interface ModelProvider extends ProviderDescription {
   cacheMarker?: Record<string, Record<string, Record<string, string>>>;
   /** List prices by the ids of models, and the day from which they are (`2026-03-21`). `models.prices` of the config comes before them. */
   prices?: { asOf: string; models: Readonly<Record<string, ModelPrice>> };
-  /** Fields of a request that carry the thinking level, at its top or one level below. If none of them is sent, the run gets a warning. */
-  thinkingFields?: readonly string[];
   /** Its API takes images in the result of a tool. Otherwise they follow as a message of the user. */
   imagesInResults?: boolean;
   /** Its API takes letters, digits, `_` and `-` alone in the ids of calls, at most 64. Other ids, of other vendors' models, are replaced. */

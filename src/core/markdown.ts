@@ -1,7 +1,8 @@
 import { createRequire } from "node:module";
-import type { Root } from "mdast";
+import type { Nodes, Root } from "mdast";
 import type * as FromMarkdown from "mdast-util-from-markdown";
 import type * as MdastGfm from "mdast-util-gfm";
+import type * as ToMarkdown from "mdast-util-to-markdown";
 import type * as CjkFriendly from "micromark-extension-cjk-friendly";
 import type * as CjkStrikethrough from "micromark-extension-cjk-friendly-gfm-strikethrough";
 import type * as MicromarkGfm from "micromark-extension-gfm";
@@ -60,4 +61,20 @@ export function parseMarkdown(text: string): Root {
     if (!(error instanceof RangeError)) throw error;
     return asItIs(text);
   }
+}
+
+let writer: ((node: Nodes) => string) | undefined;
+
+function loadWriter(): (node: Nodes) => string {
+  const require = createRequire(import.meta.url);
+  const { toMarkdown } = require("mdast-util-to-markdown") as typeof ToMarkdown;
+  const { gfmToMarkdown } = require("mdast-util-gfm") as typeof MdastGfm;
+  const extensions = [gfmToMarkdown({ tablePipeAlign: false })];
+  return (node) => toMarkdown(node, { extensions, bullet: "-", rule: "-" });
+}
+
+/** Writes a tree of `parseMarkdown` as markdown again, without a line break at its end. */
+export function renderMarkdown(node: Nodes): string {
+  writer ??= loadWriter();
+  return writer(node).trimEnd();
 }

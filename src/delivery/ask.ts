@@ -50,15 +50,8 @@ export async function planNextAsk(
 ): Promise<PlannedSend | undefined> {
   const [route, ...next] = ask?.ends === undefined ? (ask?.next ?? []) : [];
   if (!ask || !route) return undefined;
-  const {
-    text,
-    instruction,
-    language,
-    forNext = { text, instruction, ...(language !== undefined && { language }) },
-    ...rest
-  } = ask;
   const planned = planAsk(
-    { ...rest, ...forNext, next, position: ask.position + 1 },
+    { ...ask, next, position: ask.position + 1 },
     { runId, route, channels, now },
   );
   return (await store.deliveries.get(planned.delivery.id)) ? undefined : planned;

@@ -1,45 +1,37 @@
-import {
-  cutAt,
-  findAncestors,
-  findDefinitions,
-  findWholeBlock,
-  readBeginning,
-  type Beginning,
-  type Halves,
-  type Place,
-} from "./cut.ts";
+import type { Definition, Nodes, Parents, RootContent, TableCell } from "mdast";
+import { parseMarkdown, renderMarkdown } from "../core/markdown.ts";
 
 /** A place that fills so much of a piece is taken before a better kind of place that fills less. */
 const FILLED = 0.5;
-const SENTENCE_END = /[.!?…][)"'\]”’*_]*(?=\s)|[。！？]/g;
+/** The share of a piece that an address, or the marks of a block of code, may take. */
+const MOST_OVERHEAD = 0.5;
+/** A block with this share of marks, or so many, takes long to read, and is hardly meant as markdown. */
+const DENSEST = 1 / 3;
+const MOST_SIGNS = 4000;
+const LONG_TO_READ = 1000;
+/** The least that a piece is cut to where a channel counts it longer than its text is. */
+const LEAST_PIECE = 20;
+
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 
 /**
  * Splits a markdown text into pieces of at most `limit` UTF-16 units (20 or more), for channels with a longest message.
  * Breaks after blocks, items, lines, sentences or words, in this order. What is open at a break, as bold text, a link, code,
  * a quote or a table, is closed in the piece and opened again in the next, so that each piece shows by itself what the
- * whole shows; no surrogate pair, no grapheme, no escaped sign and no link that fits is cut. White space at a break goes; no
- * piece is blank.
+ * whole shows; no surrogate pair, no grapheme and no link that fits is cut. White space at a break goes; no piece is blank.
  */
 export const splitText = (text: string, limit: number): string[] => [...cutPieces(text, limit)];
 
 function* cutPieces(text: string, limit: number): Generator<string> {
   if (text.trim() === "") return;
   if (text.length <= limit) return yield text;
-  const definitions = findDefinitions(text);
-  let rest = text;
-  while (rest.trim() !== "") {
-    rest = rest.slice(skipBlankLines(rest, 0));
-    const beginning = readBeginning(rest, limit, definitions);
-    const isLast = beginning.behind === "" && beginning.text.length <= limit;
-    const halves = isLast ? { piece: beginning.text.trimEnd(), rest: "" } : cut(beginning);
-    if (halves.piece.trim() !== "") yield halves.piece;
-    rest = halves.rest;
+  let rest = readBlocks(text, limit);
+  while (rest.length > 0) {
+    const { piece, tail } = cut(rest, text, limit);
+    if (piece.trim() !== "") yield piece;
+    rest = tail;
   }
 }
-
-/** The least that a piece is cut to where a channel counts it longer than its text is. */
-const LEAST_PIECE = 20;
 
 type Measure = (text: string) => number;
 
@@ -75,136 +67,304 @@ const scaled =
   (text) =>
     (measure(text) / limit) * room;
 
-/** The start of the first line from `at` on that is not blank; its indentation stays. */
-function skipBlankLines(text: string, at: number): number {
-  let start = at;
-  for (let i = at; i < text.length && /\s/.test(text.charAt(i)); i++)
-    if (text[i] === "\n") start = i + 1;
-  return start;
+const startOf = ({ position }: Nodes): number | undefined => position?.start.offset;
+const endOf = ({ position }: Nodes): number | undefined => position?.end.offset;
+
+/** Returns a copy of a node that is written anew, since its source no longer says what it is. */
+function change<N extends Nodes>(node: N, more: object): N {
+  const { position: _source, ...rest } = node;
+  return { ...rest, ...more } as N;
 }
 
-/** A cut, and how much of a piece it fills. */
-type Found = Halves & Place;
-type Kind = "block" | "item" | "line" | "code";
+const isDense = (block: string): boolean =>
+  block.length > LONG_TO_READ &&
+  (block.match(/[*_~`[\]]/g)?.length ?? 0) >= Math.min(block.length * DENSEST, MOST_SIGNS);
 
-/** Cuts a piece off the beginning of a text, at the best place. */
-function cut(beginning: Beginning): Halves {
-  const { text, limit, behind } = beginning;
-  const lines = cutLines(beginning);
-  if (lines.whole) return lines.whole;
-  const filled = (found: Found | undefined): found is Found =>
-    found !== undefined && found.end >= limit * FILLED;
-  const { block, item, line, code } = lines.found;
-  const best = [block, item, line, code].find(filled);
-  if (best) return best;
-  const sentence = cutSentence(beginning);
-  if (filled(sentence)) return sentence;
-  const word = cutWord(beginning);
-  if (filled(word)) return word;
-  const more = { ...beginning, cutsMore: true };
-  const any =
-    code ?? line ?? item ?? block ?? sentence ?? word ?? cutWord(more) ?? cutGrapheme(more);
-  if (any) return any;
-  // Nothing keeps its forms, as an address that is longer than a piece.
-  const end = graphemeStart(text, limit);
-  return { piece: text.slice(0, end), rest: text.slice(end) + behind };
+/** Reads a text: its blocks, in which links by reference have their address, and nothing is left that no piece can hold. */
+function readBlocks(text: string, limit: number): RootContent[] {
+  // What is HTML to the tree is written as it is.
+  if (text.split(/\n[ \t]*\n/).some(isDense)) return [{ type: "html", value: text }];
+  const { children } = parseMarkdown(text);
+  const definitions = new Map<string, Definition>();
+  for (const node of children)
+    if (node.type === "definition" && !definitions.has(node.identifier))
+      definitions.set(node.identifier, node);
+  const used = new Set<Nodes>();
+  const resolve = (node: RootContent): RootContent => {
+    if (node.type === "linkReference" || node.type === "imageReference") {
+      const found = definitions.get(node.identifier);
+      if (!found) return node;
+      used.add(found);
+      const type = node.type === "linkReference" ? "link" : "image";
+      return resolve(change(node, { type, url: found.url, title: found.title }) as RootContent);
+    }
+    const length = (endOf(node) ?? 0) - (startOf(node) ?? 0);
+    // Of HTML in two pieces neither is any: it is shown as it was written.
+    if (node.type === "html" && length > limit) {
+      const shown = { type: "text" as const, value: node.value };
+      return node.value.includes("\n") ? { type: "paragraph", children: [shown] } : shown;
+    }
+    if ("url" in node && node.type !== "definition" && node.url.length > limit * MOST_OVERHEAD)
+      return { type: "html", value: text.slice(startOf(node), endOf(node)) };
+    if (
+      node.type === "code" &&
+      (node.lang ?? "").length + (node.meta ?? "").length > (limit * MOST_OVERHEAD) / 2
+    )
+      return change(node, { lang: null, meta: null });
+    if (!("children" in node)) return node;
+    const inside = (node.children as RootContent[]).map(resolve);
+    return inside.some((child, index) => child !== node.children[index])
+      ? change(node, { children: inside })
+      : node;
+  };
+  return children.map(resolve).filter((node) => !used.has(node));
 }
 
-const tryCut = (beginning: Beginning, place: Place): Found | undefined => {
-  const halves = cutAt(beginning, place);
-  return halves && halves.piece.trim() !== "" ? { ...halves, ...place } : undefined;
-};
-
-/** The last cuts between lines of each kind; `whole` is the one before code or a table that a piece of its own can hold. */
-function cutLines(beginning: Beginning): {
-  found: Partial<Record<Kind, Found>>;
-  whole: Found | undefined;
-} {
-  const { text, limit } = beginning;
-  const found: Partial<Record<Kind, Found>> = {};
-  const wholeFrom = findWholeBlock(beginning, limit);
-  for (let at = text.lastIndexOf("\n", limit); at > 0; at = text.lastIndexOf("\n", at - 1)) {
-    const place = endLine(text, at);
-    const ancestors = findAncestors(beginning.tree, place.end);
-    const isBeforeWhole = wholeFrom !== undefined && place.next <= wholeFrom;
-    const kind = kindOf(ancestors.map(({ type }) => type));
-    if (found[kind] && !isBeforeWhole) continue;
-    const made = tryCut(beginning, place);
-    if (isBeforeWhole && made) return { found, whole: made };
-    if (made && !found[kind]) found[kind] = made;
+/** Writes blocks: as they were written in `text`, as far as they are whole. */
+function render(nodes: readonly Nodes[], text: string): string {
+  let written = "";
+  let end: number | undefined;
+  for (const node of nodes) {
+    const start = startOf(node);
+    const between = end !== undefined && start !== undefined ? text.slice(end, start) : "";
+    if (written !== "") written += between !== "" && between.trim() === "" ? between : "\n\n";
+    end = endOf(node);
+    written += start === undefined ? renderMarkdown(node) : text.slice(start, end);
   }
-  return { found, whole: undefined };
+  return written;
 }
 
-function kindOf(ancestors: readonly string[]): Kind {
-  if (ancestors.includes("code")) return "code";
-  if (ancestors.length === 0) return "block";
-  return ancestors.length === 1 && ancestors[0] === "list" ? "item" : "line";
+/** The kinds of places to cut, the best first. */
+const KINDS = ["block", "item", "line", "code", "sentence", "word", "sign"] as const;
+type Kind = (typeof KINDS)[number];
+
+/** A place to cut: the indexes of children that lead to it, and at last an offset in a text if it is in one. */
+interface Place {
+  kind: Kind;
+  path: readonly number[];
 }
 
-/** The place at the end of a line, without the white space around it and the sign of a hard break. */
-function endLine(text: string, newline: number): Place {
-  const line = text.slice(text.lastIndexOf("\n", newline - 1) + 1, newline).trimEnd();
-  const escapes = /\\*$/.exec(line)?.[0].length ?? 0;
-  const spaces = newline - text.slice(0, newline).trimEnd().length;
+interface Search {
+  text: string;
+  limit: number;
+  /** True if what a piece can hold is cut too, and words: no other place was found. */
+  cutsMore: boolean;
+  /** The length of the values that were searched. */
+  searched: number;
+}
+
+/** The share of a piece up to which nodes stay whole. */
+const KEPT_WHOLE: Partial<Record<Nodes["type"], number>> = {
+  link: 1,
+  inlineCode: 0.5,
+  code: 1,
+  table: 1,
+};
+const PLACES = /\n|\s+|[.!?…][)"'\]”’*_]*(?=\s)|[。！？]/g;
+
+function toValueKind(found: string, type: Nodes["type"]): Kind {
+  if (found.includes("\n")) return type === "code" ? "code" : "line";
+  return /\s/.test(found) ? "word" : "sentence";
+}
+
+/** Finds the places in the value of a node, as far as a piece can reach. */
+function* findInValue(
+  node: Nodes & { value: string },
+  path: readonly number[],
+  search: Search,
+): Generator<Place> {
+  const value = node.value.slice(0, search.limit + LEAST_PIECE);
+  search.searched += value.length;
+  const kinds = new Map<number, Kind>();
+  for (const { 0: found, index } of value.matchAll(PLACES)) {
+    const kind = toValueKind(found, node.type);
+    const at = kind === "sentence" ? index + found.length : index;
+    if (!kinds.has(at)) kinds.set(at, kind);
+  }
+  const offsets = search.cutsMore ? findSigns(value) : kinds.keys();
+  for (const at of offsets) yield { kind: kinds.get(at) ?? "sign", path: [...path, at] };
+}
+
+/** Finds where signs begin: graphemes, and characters of one with more marks than anybody sees. */
+function* findSigns(text: string): Generator<number> {
+  for (const { segment, index } of graphemes.segment(text))
+    if (segment.length <= LEAST_PIECE) yield index;
+    else
+      for (let at = index; at < index + segment.length; at++)
+        if (!/[\udc00-\udfff]/.test(text.charAt(at))) yield at;
+}
+
+/** Finds the places inside a node, in order. */
+function* findPlaces(node: Nodes, path: readonly number[], search: Search): Generator<Place> {
+  if (node.type === "html" && node.value.length <= search.limit) return;
+  if ("value" in node) return yield* findInValue(node, path, search);
+  if (!("children" in node)) return;
+  for (const [index, child] of node.children.entries()) {
+    if (search.searched > search.limit) return;
+    const here = [...path, index];
+    const isApart = child.type === "break" || (!isPhrasing(child) && child.type !== "tableCell");
+    if (index > 0 && isApart && isCuttable(node, index))
+      yield { kind: toKind(node, path), path: here };
+    const whole = search.cutsMore ? undefined : KEPT_WHOLE[child.type];
+    if (whole !== undefined && render([child], search.text).length <= search.limit * whole)
+      search.searched += countSeen(child);
+    else yield* findPlaces(child, here, search);
+  }
+}
+
+/** Counts the signs of the values in a node. */
+function countSeen(node: Nodes): number {
+  if ("value" in node) return node.value.length;
+  const children: readonly Nodes[] = "children" in node ? node.children : [];
+  return children.reduce((sum, child) => sum + countSeen(child), 0);
+}
+
+/** The head of a table is not cut from its first row. */
+const isCuttable = ({ type }: Nodes, index: number): boolean => type !== "table" || index > 1;
+
+const toKind = ({ type }: Nodes, path: readonly number[]): Kind =>
+  path.length === 0 ? "block" : path.length === 1 && type === "list" ? "item" : "line";
+
+const PHRASING = new Set(
+  "text emphasis strong delete inlineCode break link image footnoteReference linkReference imageReference".split(
+    " ",
+  ),
+);
+const isPhrasing = ({ type }: Nodes): boolean => PHRASING.has(type);
+
+/** A node in two. What was an item is none any more behind the break: its mark is before it. */
+interface Halves {
+  head: Nodes[];
+  tail: Nodes[];
+}
+
+const EMPTY: TableCell = { type: "tableCell", children: [] };
+
+/** Divides a node at a place. */
+function divide(node: Nodes, [index = 0, ...path]: readonly number[]): Halves {
+  if ("value" in node) {
+    const [before, behind] = [node.value.slice(0, index), node.value.slice(index)];
+    const values =
+      node.type === "code"
+        ? [before, behind.replace(/^\s/, "")]
+        : [before.trimEnd(), behind.trimStart()];
+    const [head, tail] = values.map((value) => (value === "" ? [] : [change(node, { value })])) as [
+      Nodes[],
+      Nodes[],
+    ];
+    return { head, tail };
+  }
+  if (!("children" in node)) return { head: [], tail: [node] };
+  const children: readonly Nodes[] = node.children;
+  const middle = children[index] as Nodes;
+  const inside = path.length === 0 ? { head: [], tail: [middle] } : divide(middle, path);
   return {
-    end: Math.max(0, newline - spaces - (escapes % 2)),
-    next: skipBlankLines(text, newline),
+    head: wrap(node, [...children.slice(0, index), ...inside.head]),
+    tail: toTail(node, index, inside.tail),
   };
 }
 
-/** The last cut after a sentence in the line that does not fit. */
-function cutSentence(beginning: Beginning): Found | undefined {
-  const { text, limit } = beginning;
-  const from = text.lastIndexOf("\n", limit - 1) + 1;
-  // One unit more, so that the look-ahead of a sentence's end just behind the piece counts.
-  const ends = [...text.slice(from, limit + 1).matchAll(SENTENCE_END)];
-  for (const { index, 0: end } of ends.toReversed()) {
-    const at = from + index + end.length;
-    const found =
-      at <= limit ? tryCut(beginning, { end: at, next: skipSpace(text, at) }) : undefined;
-    if (found) return found;
+const isGap = (node: Nodes | undefined): boolean =>
+  node?.type === "break" || (node?.type === "text" && node.value.trim() === "");
+
+/** Returns a node with other children, without white space at their edges; nothing if none is left. */
+function wrap(node: Nodes, children: readonly Nodes[]): Nodes[] {
+  const first = children.findIndex((child) => !isGap(child));
+  const last = children.findLastIndex((child) => !isGap(child));
+  if (first < 0) return [];
+  const kept = children.slice(first, last + 1).map((child, index) => {
+    if (child.type !== "text") return child;
+    const value = index === 0 ? child.value.trimStart() : child.value;
+    return change(child, { value: first + index === last ? value.trimEnd() : value });
+  });
+  return [change(node, { children: kept })];
+}
+
+/** Returns the part of a node behind a break; `inside` is that of the child with the break. */
+function toTail(node: Parents, index: number, inside: readonly Nodes[]): Nodes[] {
+  const behind: readonly Nodes[] = node.children.slice(index + 1);
+  const [first] = inside;
+  switch (node.type) {
+    case "listItem":
+    case "footnoteDefinition":
+      return [...inside, ...behind].map((child) => change(child, {}));
+    case "list": {
+      const isWhole = first?.type === "listItem";
+      const items = isWhole ? [...inside, ...behind] : behind;
+      const start = (node.start ?? 1) + index + (isWhole ? 0 : 1);
+      const list = wrap(node.ordered ? { ...node, start } : node, items);
+      return isWhole ? list : [...inside.map((child) => change(child, {})), ...list];
+    }
+    case "table":
+      return wrap(node, [node.children[0] as Nodes, ...inside, ...behind]);
+    case "tableRow":
+      return wrap(node, [...Array.from({ length: index }, () => EMPTY), ...inside, ...behind]);
+    default: {
+      const [begin, ...others] = [...inside, ...behind];
+      // At the begin of a line it would be a block, and hide what follows.
+      const isTag = node.type === "paragraph" && begin?.type === "html" && /^</.test(begin.value);
+      return isTag
+        ? wrap(node, [{ type: "text", value: begin.value }, ...others])
+        : wrap(node, [...inside, ...behind]);
+    }
   }
-  return undefined;
 }
 
-/** The last cut between two words of the line that does not fit. */
-function cutWord(beginning: Beginning): Found | undefined {
-  const { text, limit } = beginning;
-  const from = text.lastIndexOf("\n", limit - 1) + 1;
-  for (let end = limit; end > from; end--) {
-    if (!/\s/.test(text.charAt(end)) || /\s/.test(text.charAt(end - 1))) continue;
-    const found = tryCut(beginning, { end, next: skipSpace(text, end) });
-    if (found) return found;
+/** Cuts a piece off the beginning of a text, at the best place. */
+function cut(
+  blocks: readonly RootContent[],
+  text: string,
+  limit: number,
+): { piece: string; tail: RootContent[] } {
+  // Blocks that fill a piece at least.
+  let count = 0;
+  let seen = 0;
+  for (; count < blocks.length && seen <= limit; count++)
+    seen += countSeen(blocks[count] as RootContent);
+  const near = blocks.slice(0, count);
+  const whole = seen <= limit ? render(near, text) : undefined;
+  if (whole !== undefined && whole.length <= limit) return { piece: whole, tail: [] };
+  const root = { type: "root" as const, children: near };
+  const found =
+    findBest(root, { text, limit, cutsMore: false, searched: 0 }) ??
+    findBest(root, { text, limit, cutsMore: true, searched: 0 });
+  if (found) {
+    const tail = unrooted(divide(root, found.path).tail);
+    return { piece: found.piece, tail: [...tail, ...blocks.slice(count)] };
   }
-  return undefined;
+  // Nothing keeps its forms.
+  const value = render(near.slice(0, 1), text);
+  const rest = blocks.slice(1);
+  return value.trim() === ""
+    ? { piece: "", tail: rest }
+    : cut([{ type: "html", value }, ...rest], text, limit);
 }
 
-/** The last cut between two graphemes; of what is longer than half a piece none is looked for. */
-function cutGrapheme(beginning: Beginning): Found | undefined {
-  const { text, limit } = beginning;
-  for (let end = limit; end > limit * FILLED;) {
-    const at = graphemeStart(text, end);
-    const found = tryCut(beginning, { end: at, next: at });
-    if (found) return found;
-    end = Math.min(at, end) - 1;
+const unrooted = (nodes: readonly Nodes[]): RootContent[] =>
+  nodes.flatMap((node) => (node.type === "root" ? node.children : [node as RootContent]));
+
+/** Finds the best place whose piece fits. */
+function findBest(
+  root: Extract<Nodes, { type: "root" }>,
+  search: Search,
+): { path: readonly number[]; piece: string } | undefined {
+  const { text, limit } = search;
+  const places = [...findPlaces(root, [], search)];
+  const pieceAt = ({ path }: Place): string => render(unrooted(divide(root, path).head), text);
+  let low = 0;
+  let high = places.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (pieceAt(places[middle] as Place).length <= limit) low = middle + 1;
+    else high = middle;
   }
-  return undefined;
-}
-
-function skipSpace(text: string, at: number): number {
-  let next = at;
-  while (next < text.length && /[^\S\n]/.test(text.charAt(next))) next++;
-  return next;
-}
-
-/** The end of the last whole grapheme up to `last`; of the last whole character where one grapheme is longer than that. */
-function graphemeStart(text: string, last: number): number {
-  let from = Math.max(0, last - 256);
-  // Flags are pairs of signs: from the middle of a flag on, all that follow would be paired wrongly.
-  while (from > 0 && /[\uDDE6-\uDDFF\uD83C]/u.test(text.charAt(from - 1))) from--;
-  const index = graphemes.segment(text.slice(from, last + 64)).containing(last - from)?.index ?? 0;
-  if (index > 0) return from + index;
-  const code = text.charCodeAt(last - 1);
-  return code >= 0xd800 && code <= 0xdbff && last > 1 ? last - 1 : last;
+  const fitting = places.slice(0, low);
+  const lasts = KINDS.flatMap((kind) => fitting.findLast((place) => place.kind === kind) ?? []);
+  const candidates = lasts
+    .map((place) => ({ ...place, piece: pieceAt(place) }))
+    .filter(({ piece }) => piece.trim() !== "" && piece.length <= limit);
+  return (
+    candidates.find(({ piece }) => piece.length >= limit * FILLED) ??
+    candidates.toSorted((one, other) => other.piece.length - one.piece.length)[0]
+  );
 }

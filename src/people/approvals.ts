@@ -137,19 +137,11 @@ export function writeDecision(
   for (const end of ends) writeDelivery(tx, end);
 }
 
-const PAST: Record<Verdict, string> = {
-  approve: "approved",
-  deny: "denied",
-  repeat: "to be repeated",
-  done: "treated as done",
-  give_up: "given up",
-};
-
 /** Renders a decision: `approved by operator at 2026-01-31T08:00:00.000Z`. */
 const renderDecision = ({ verdict, by, at }: ApprovalDecision): string =>
   by === TIMEOUT
     ? `expired at ${new Date(at).toISOString()}`
-    : `${PAST[verdict]} by ${by} at ${new Date(at).toISOString()}`;
+    : `${renderPhrase("en", `decisions.past.${verdict}`)} by ${by} at ${new Date(at).toISOString()}`;
 
 function refuseDecided(approval: ApprovalRecord, decision: ApprovalDecision): Refused {
   const { code } = approval;

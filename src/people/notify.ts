@@ -1,5 +1,4 @@
 import type { Config } from "../config/schema/index.ts";
-import type { Callback } from "../config/schema/limits.ts";
 import type { Clock } from "../core/clock.ts";
 import { splitPerson } from "./policy.ts";
 import { planAsk, planAskEnd, planNextAsk, questionId } from "../delivery/ask.ts";
@@ -15,7 +14,6 @@ import type { Channels } from "../delivery/channels.ts";
 import type {
   ApprovalDecision,
   ApprovalRecord,
-  DeliveryAsk,
   Route,
   RunRecord,
   Reads,
@@ -112,17 +110,11 @@ export function renderEnd({ verdict, by, at }: ApprovalDecision, language?: stri
   });
 }
 
-/** The data that questions are planned with. */
-interface QuestionContext {
-  run: Pick<RunRecord, "id" | "spec">;
-  /** In the form of `ApprovalDecision.by`, in the order of `tools.approvers`. */
+/** The parts of a snapshot that questions need. `approvers` are in the form of `ApprovalDecision.by`, in their order. */
+interface QuestionSnapshot {
   approvers: readonly string[];
   channels: Channels;
-  /** The language for an approver whose own language is not known, as a tag. Default: English. */
-  language?: string | undefined;
-  /** Posts the question as JSON too. */
-  callback?: Callback | undefined;
-  now: number;
+  config: Pick<Config, "language"> & { tools: Pick<Config["tools"], "approvalCallback"> };
 }
 
 /** The place at which an approver is asked, and the language of the question. */
@@ -135,7 +127,10 @@ interface Asked {
  * Finds the places to ask approvers, in order: first the conversation that the run came from, if an approver has written the
  * message there; all other approvers are asked directly. No place occurs twice.
  */
-function findPlaces({ approvers, channels, language, run: { spec } }: QuestionContext): Asked[] {
+function findPlaces(
+  { spec }: Pick<RunRecord, "spec">,
+  { approvers, channels, config: { language } }: QuestionSnapshot,
+): Asked[] {
   const written = "incoming" in spec ? spec : undefined;
   const known = approvers
     .flatMap((entry) => splitPerson(entry, channels) ?? [])
@@ -172,77 +167,11 @@ function buildCallbackBody({ askedAt, expiresAt, ...about }: ApprovalRecord, now
   };
 }
 
-/** Renders a question in a language. */
-function renderWords(
-  approval: ApprovalRecord,
-  language: string | undefined,
-): Pick<DeliveryAsk, "text" | "instruction" | "language"> {
-  const text = renderQuestion(approval, language);
-  return {
-    text,
-    instruction: renderInstruction(approval, language),
-    ...(language !== undefined && { language }),
-  };
-}
-
 function planQuestionCallback(approval: ApprovalRecord, url: string, now: number): Planned {
   // Without a mapping as its thread: the callback of approvals belongs to no mapping.
   const route: Route = { channel: CALLBACK, to: url };
   const chunks = [JSON.stringify(buildCallbackBody(approval, now))];
   return planSend({ runId: approval.runId, route, chunks, createdAt: now });
-}
-
-/**
- * Plans the deliveries of a new approval, for the commit that adds it: the question to the first approver who can be asked
- * on a channel, with the further approvers as fallbacks, and the callback. Empty if the config names no such approver and no callback.
- */
-export function planQuestion(approval: ApprovalRecord, context: QuestionContext): Planned[] {
-  const { run, channels, callback, now } = context;
-  const [first, ...others] = findPlaces(context);
-  const { id: approvalId, code, expiresAt } = approval;
-  const next = others.map(({ route }) => route);
-  const about = { approvalId, code, verdicts: getVerdicts(approval), expiresAt, next, position: 0 };
-  const planFirst = ({ route, language }: Asked): Planned => {
-    // The language of all but the first is that of the config.
-    const forNext =
-      next.length > 0 && language !== context.language
-        ? { forNext: renderWords(approval, context.language) }
-        : {};
-    return planAsk(
-      { ...about, ...renderWords(approval, language), ...forNext },
-      { runId: run.id, route, channels, now },
-    );
-  };
-  return [
-    ...(first ? [planFirst(first)] : []),
-    ...(callback ? [planQuestionCallback(approval, callback.url, now)] : []),
-  ];
-}
-
-/**
- * Plans the messages that remove the buttons of an approval's questions, for the commit that adds its decision: one for each
- * question on a channel that can change a message. A question that was not sent yet is not sent any more.
- */
-export async function planQuestionEnd(
-  approvalId: string,
-  decision: ApprovalDecision,
-  { store, channels, now }: { store: Reads; channels: Channels; now: number },
-): Promise<Planned[]> {
-  const planned: Planned[] = [];
-  for (let position = 0; ; position++) {
-    const question = await store.deliveries.get(questionId(approvalId, position));
-    if (!question?.ask) return planned;
-    const isSent = question.status === "delivered" || question.status === "pending";
-    const end = isSent
-      ? planAskEnd(
-          question,
-          `${question.ask.text}\n\n${renderEnd(decision, question.ask.language)}`,
-          channels,
-          now,
-        )
-      : undefined;
-    if (end) planned.push(end);
-  }
 }
 
 /** The dependencies for recording that a message did not arrive. */
@@ -258,29 +187,57 @@ export function createQuestions({
   clock,
   snapshot,
 }: {
-  store: Store;
-  clock: Clock;
-  snapshot(): { config: Config; channels: Channels; approvers: readonly string[] };
+  store: Reads;
+  clock: Pick<Clock, "now">;
+  snapshot(): QuestionSnapshot;
 }): Questions {
   return {
+    /**
+     * Plans the question to the first approver who can be asked on a channel, with the further approvers as fallbacks, and
+     * the callback. Empty if the config names no such approver and no callback.
+     */
     plan(approval, run) {
-      const { approvers, channels, config } = snapshot();
-      const { tools, language } = config;
-      return planQuestion(approval, {
-        run,
-        approvers,
-        channels,
-        language,
-        callback: tools.approvalCallback,
-        now: clock.now(),
-      });
+      const current = snapshot();
+      const { channels } = current;
+      const callback = current.config.tools.approvalCallback;
+      const now = clock.now();
+      const [first, ...others] = findPlaces(run, current);
+      const { id: approvalId, code, expiresAt } = approval;
+      const next = others.map(({ route }) => route);
+      const about = { approvalId, code, verdicts: getVerdicts(approval), expiresAt, next };
+      const planFirst = ({ route, language }: Asked): Planned =>
+        planAsk(
+          {
+            ...about,
+            position: 0,
+            text: renderQuestion(approval, language),
+            instruction: renderInstruction(approval, language),
+            ...(language !== undefined && { language }),
+          },
+          { runId: run.id, route, channels, now },
+        );
+      return [
+        ...(first ? [planFirst(first)] : []),
+        ...(callback ? [planQuestionCallback(approval, callback.url, now)] : []),
+      ];
     },
-    planEnd: (approvalId, decision) =>
-      planQuestionEnd(approvalId, decision, {
-        store,
-        channels: snapshot().channels,
-        now: clock.now(),
-      }),
+    /**
+     * Plans the messages that remove the buttons: one for each question on a channel that can change a message. A question
+     * that was not sent yet is not sent any more.
+     */
+    async planEnd(approvalId, decision) {
+      const { channels } = snapshot();
+      const planned: Planned[] = [];
+      for (let position = 0; ; position++) {
+        const question = await store.deliveries.get(questionId(approvalId, position));
+        if (!question?.ask) return planned;
+        if (question.status !== "delivered" && question.status !== "pending") continue;
+        const { text, language } = question.ask;
+        const ended = `${text}\n\n${renderEnd(decision, language)}`;
+        const end = planAskEnd(question, ended, channels, clock.now());
+        if (end) planned.push(end);
+      }
+    },
   };
 }
 

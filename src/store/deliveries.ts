@@ -110,8 +110,6 @@ export interface DeliveryAsk {
   instruction: string;
   /** The language of the question, as a tag. Default: English. */
   language?: string;
-  /** The question in the words for those in `next`, if they are other. */
-  forNext?: Pick<DeliveryAsk, "text" | "instruction" | "language">;
   verdicts: readonly Verdict[];
   expiresAt: Ms;
   /** The routes to those who are asked if this question cannot be delivered, in order. */

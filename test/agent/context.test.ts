@@ -1,23 +1,16 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { definePlugin, type ContextProvider } from "../../src/plugin/api.ts";
-import { createWorld, type World } from "../e2e/world.ts";
-import { startVendor, VENDORS, type ModelServer, type Vendor } from "./vendors.ts";
+import { createModelWorld, type ModelWorld } from "./world.ts";
 
-const VENDOR = VENDORS[0] as Vendor;
 const API_KEY = "key-of-the-api-0123456789";
 
-let world: World;
-let server: ModelServer;
-afterEach(async () => {
-  await world.stop();
-  await server.close();
-});
+let world: ModelWorld;
+afterEach(() => world.stop());
 
 /** A gateway whose clock shortens a wait of 10 s to 50 ms. */
 async function start(...providers: ContextProvider[]): Promise<void> {
-  server = await startVendor(VENDOR);
-  world = await createWorld({
+  world = await createModelWorld({
     plugins: providers.map((context, index) =>
       definePlugin({ id: `crm${index}`, context: () => context }),
     ),
@@ -25,20 +18,12 @@ async function start(...providers: ContextProvider[]): Promise<void> {
       ...systemClock,
       sleep: (ms, signal) => systemClock.sleep(ms === 10_000 ? 50 : ms, signal),
     },
-    config: {
-      models: { providers: { local: { type: VENDOR.type, baseUrl: server.baseUrl } } },
-      platform: { apiKeys: [{ id: "desk", key: API_KEY }] },
-      agents: { defaults: { model: "local/big", heartbeat: { every: 0 } }, list: [{ id: "ops" }] },
-    },
+    config: { platform: { apiKeys: [{ id: "desk", key: API_KEY }] } },
   });
 }
 
-async function run(
-  message: string,
-): Promise<{ id: string; status: string; reply: string; warnings: string[] }> {
-  return world.endedRun(await world.orderRun({ message }));
-}
-const said = (): string => VENDOR.turns(server.requests[0] as never)[0]?.text ?? "";
+const run = () => world.run({ message: "Who is c1?" });
+const said = (): string => world.vendor.turns(world.model.requests[0] as never)[0]?.text ?? "";
 
 describe("context of plugins", () => {
   it("stands before the input: the operator's words as they are, outside text inside the boundary with its label", async () => {
@@ -57,7 +42,7 @@ describe("context of plugins", () => {
       },
       async () => [{ text: "no label", from: "outside" }],
     );
-    const ended = await run("Who is c1?");
+    const ended = await run();
     expect(ended).toMatchObject({ status: "succeeded", warnings: [] });
     expect(turns).toEqual([
       {
@@ -106,7 +91,7 @@ describe("context of plugins", () => {
       },
       () => [{ text: "the last", from: "operator" }],
     );
-    const ended = await run("Who is c1?");
+    const ended = await run();
     const missing = ["crm0", "crm1", "crm2"].map((id) =>
       expect.stringMatching(`"${id}" gave no context.*went on without it`),
     );

@@ -4,8 +4,8 @@ import { createServer, type AddressInfo } from "node:net";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import type { Answer, Call } from "../channels/wire.ts";
-import { createWorld, type World, type WorldOptions } from "../e2e/world.ts";
-import { startVendor, VENDORS, type ModelServer, type Said, type Vendor } from "./vendors.ts";
+import type { ModelServer, Said } from "./vendors.ts";
+import { createModelWorld, type ModelWorld } from "./world.ts";
 
 export const EVERYTHING = createRequire(import.meta.url).resolve(
   "@modelcontextprotocol/server-everything/dist/index.js",
@@ -114,65 +114,23 @@ export function answerMcp(
   return { status: 200, json: { jsonrpc: "2.0", id, result: results[asked]?.() ?? {} } };
 }
 
-export interface McpWorld extends World {
-  model: ModelServer;
-  vendor: Vendor;
-  /** Runs one turn and returns its run. */
-  run(more?: object): Promise<{ id: string; status: string; reply: string; warnings: string[] }>;
-}
+export type McpWorld = ModelWorld;
 
 /** A gateway whose agent has all tools of the servers, and whose model says what `says` returns, by the number of the request. */
 export async function createMcpWorld(
   servers: object,
   says: (call: number, model: ModelServer) => Said | Promise<Said>,
-  {
-    vendor: chosen,
-    config = {},
-    agent = {},
-    ...options
-  }: Omit<WorldOptions, "config"> & { vendor?: Vendor; config?: object; agent?: object } = {},
+  { config = {}, agent = {}, ...options }: Parameters<typeof createModelWorld>[0] = {},
 ): Promise<McpWorld> {
-  const [first] = VENDORS;
-  const vendor = chosen ?? first;
-  if (!vendor) throw new Error("there is no vendor");
-  const model = await startVendor(vendor);
-  let asked = 0;
-  model.handler = () => says(asked++, model);
   const names = Object.keys(servers).map((name) => `${name}.*`);
-  const {
-    agents = {},
-    models = {},
-    ...rest
-  } = config as { agents?: { defaults?: object }; models?: object };
-  const world = await createWorld({
+  let asked = 0;
+  const world = await createModelWorld({
     ...options,
-    config: {
-      hooks: { tools: names },
-      mcp: { servers },
-      models: {
-        providers: {
-          local: { type: vendor.type, baseUrl: model.baseUrl, apiKey: "k-0123456789", ...models },
-        },
-      },
-      agents: {
-        defaults: { model: "local/big", heartbeat: { every: 0 }, ...agents.defaults },
-        list: [{ id: "ops", tools: names, ...agent }],
-      },
-      ...rest,
-    },
+    config: { hooks: { tools: names }, mcp: { servers }, ...config },
+    agent: { tools: names, ...agent },
   });
-  const stop = world.stop;
-  return Object.assign(world, {
-    model,
-    vendor,
-    async run(more: object = {}) {
-      return world.endedRun(await world.orderRun({ message: "Go.", ...more }));
-    },
-    async stop() {
-      await stop();
-      await model.close();
-    },
-  });
+  world.model.handler = () => says(asked++, world.model);
+  return world;
 }
 
 /** A start, a call or a cancellation that reached the ledger's server. */

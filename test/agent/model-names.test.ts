@@ -71,38 +71,3 @@ describe("tools whose names vendors refuse", () => {
     for (const name of given.keys()) expect(later.split(`"${name}"`).length).toBeGreaterThan(2);
   });
 });
-
-it("tools with long names: `approve`, the approval and the result show the real name", async () => {
-  const server = {
-    command: process.execPath,
-    args: [join(import.meta.dirname, "names-mcp-server.mjs")],
-    env: { NAMES: '["admin.tools.delete","admin.tools.list"]' },
-  };
-  const world = await createMcpWorld(
-    { srv: server },
-    (call) =>
-      call === 0 ? { tool: toModelName("srv.admin.tools.delete"), input: {} } : { text: "Done." },
-    {
-      config: { tools: { approvers: ["operator"] } },
-      agent: { approve: ["srv.admin.tools.del*"] },
-    },
-  );
-  try {
-    // Without a heartbeat, the model is asked by this run alone.
-    const runId = await world.orderRun({ message: "Go." });
-    const approval = await world.until(
-      async () => (await world.admin("/admin/v1/approvals?state=open")).body.approvals[0],
-    );
-    expect(approval.tool).toBe("srv.admin.tools.delete");
-    await world.admin(`/admin/v1/approvals/${approval.id}`, {
-      method: "POST",
-      body: JSON.stringify({ verdict: "approve" }),
-    });
-    await world.endedRun(runId);
-    expect(JSON.stringify(world.model.requests.at(-1)?.body)).toContain(
-      "called admin.tools.delete",
-    );
-  } finally {
-    await world.stop();
-  }
-});

@@ -3,10 +3,11 @@ import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { PART_KINDS } from "../../src/contract/channel.ts";
 import { message, PIPE, sayOn, sentOn } from "../channels/pipe.ts";
-import { createWorld, TOKEN, type World } from "../e2e/world.ts";
+import { TOKEN, type World } from "../e2e/world.ts";
 import { platformWorld } from "../platform/world.ts";
 import { divide } from "./outside.ts";
-import { startVendor, VENDORS, type ModelServer, type Said, type Vendor } from "./vendors.ts";
+import { VENDORS, type ModelServer, type Said, type Vendor } from "./vendors.ts";
+import { createModelWorld } from "./world.ts";
 
 const CANARY = "canary-77c1";
 const HOSTILE = readFileSync(join(import.meta.dirname, "hostile-mcp-server.mjs"), "utf8");
@@ -18,14 +19,10 @@ const VENDOR = VENDORS[0] as Vendor;
 
 let world: World;
 let server: ModelServer;
-afterEach(async () => {
-  await world.stop();
-  await server.close();
-});
+afterEach(() => world.stop());
 
 async function start(): Promise<void> {
-  server = await startVendor(VENDOR);
-  world = await createWorld({
+  const made = await createModelWorld({
     files: { "hostile.mjs": HOSTILE, "plugins/pipe.ts": PIPE },
     config: {
       hooks: {
@@ -45,17 +42,11 @@ async function start(): Promise<void> {
       },
       mcp: { servers: { town: MCP } },
       channels: { pipe: { allowFrom: ["ann", "bob"] } },
-      models: {
-        providers: {
-          local: { type: VENDOR.type, baseUrl: server.baseUrl, apiKey: "k-0123456789" },
-        },
-      },
-      agents: {
-        defaults: { model: "local/big", heartbeat: { every: 0 } },
-        list: [{ id: "ops", tools: ["town.*"], knowledge: "auto" }],
-      },
     },
+    agent: { tools: ["town.*"], knowledge: "auto" },
   });
+  world = made;
+  server = made.model;
   const added = await world.admin(
     `/admin/v1/knowledge/documents?filename=${encodeURIComponent(`${say("filename")}.md`)}`,
     {
@@ -231,7 +222,6 @@ describe("what others say reaches the model inside the boundary alone", () => {
 
 describe("by an API user's program", () => {
   it("results of its own tools, in this turn and in the session's history", async () => {
-    server = await startVendor(VENDOR);
     const api = await platformWorld();
     world = api;
     const call = { id: "call_9", type: "function", function: { name: "clock", arguments: "{}" } };

@@ -5,18 +5,13 @@ import { createToolBox } from "../../src/agent/tools/tool-box.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { definePlugin, type Tool, type ToolCallInfo } from "../../src/plugin/api.ts";
-import { createWorld, type World } from "../e2e/world.ts";
-import { startVendor, VENDORS, type ModelServer, type Said, type Vendor } from "./vendors.ts";
+import type { ModelServer, Said } from "./vendors.ts";
+import { createModelWorld, type ModelWorld } from "./world.ts";
 
-const COMPATIBLE = VENDORS[0] as Vendor;
-
-let world: World | undefined;
-let server: ModelServer | undefined;
+let world: ModelWorld | undefined;
 afterEach(async () => {
   await world?.stop();
-  await server?.close();
   world = undefined;
-  server = undefined;
 });
 
 /** Calls of the tools below, as they arrived. */
@@ -57,35 +52,17 @@ interface Options {
 async function start(says: (call: number) => Said, options: Options = {}): Promise<ModelServer> {
   const { tool = lookup(), own = ["crm.*"], hookTools = ["crm.*"], servers = {} } = options;
   calls = [];
-  const made = await startVendor(COMPATIBLE);
-  server = made;
   let asked = 0;
-  made.handler = () => says(asked++);
-  world = await createWorld({
+  world = await createModelWorld({
+    handler: () => says(asked++),
     plugins: [definePlugin({ id: "crm", tools: () => [tool, erase] })],
-    config: {
-      hooks: { tools: hookTools },
-      mcp: { servers },
-      models: {
-        providers: {
-          local: { type: COMPATIBLE.type, baseUrl: made.baseUrl, apiKey: "k-0123456789" },
-        },
-      },
-      agents: {
-        defaults: { model: "local/big", heartbeat: { every: 0 } },
-        list: [{ id: "ops", tools: own }],
-      },
-    },
+    agent: { tools: own },
+    config: { hooks: { tools: hookTools }, mcp: { servers } },
   });
-  return made;
+  return world.model;
 }
 
-async function run(
-  more: object = {},
-): Promise<{ id: string; status: string; reply: string; warnings: string[]; attempts: number }> {
-  const of = world as World;
-  return of.endedRun(await of.orderRun({ message: "Who is c1?", ...more }));
-}
+const run = (more: object = {}) => (world as ModelWorld).run({ message: "Who is c1?", ...more });
 
 const call =
   (input: object): ((n: number) => Said) =>
@@ -99,7 +76,10 @@ describe("tools of plugins", () => {
     expect(ended).toMatchObject({ status: "succeeded", reply: "It is Ann.", warnings: [] });
     const [first, second] = made.requests;
     if (!first || !second) throw new Error("the tool's result did not go back");
-    expect(COMPATIBLE.toolNames(first).toSorted()).toEqual(["crm__erase", "crm__lookup"]);
+    expect((world as ModelWorld).vendor.toolNames(first).toSorted()).toEqual([
+      "crm__erase",
+      "crm__lookup",
+    ]);
     const asked = JSON.stringify(first.body);
     expect(asked).toContain("Looks a customer up.");
     expect(asked).toContain("The customer's id.");
@@ -150,30 +130,6 @@ describe("tools of plugins", () => {
     );
     expect(calls.map(({ info }) => info.callId)).toEqual([`${ended.id}.0.0`, `${ended.id}.1.0`]);
   });
-
-  it("are not called again when the run is tried again: it continues after the last step", async () => {
-    let asked = 0;
-    const made = await start(() => undefined);
-    made.handler = (_request, response) => {
-      const step = asked++;
-      // More often than one attempt asks.
-      if (step >= 1 && step <= 3)
-        return void response.writeHead(503, { "retry-after": "0" }).end("{}");
-      return step < 5 ? { tool: "crm__lookup", input: { id: `c${step}` } } : { text: "It is Ann." };
-    };
-    const ended = await run();
-    expect(ended).toMatchObject({ status: "succeeded", attempts: 2 });
-    expect(calls.map(({ input, info }) => [(input as { id: string }).id, info.callId])).toEqual([
-      ["c0", `${ended.id}.0.0`],
-      ["c4", `${ended.id}.1.0`],
-    ]);
-  });
-
-  it("that never return do not hold their run", async () => {
-    await start(call({ id: "c1" }), { tool: lookup(() => new Promise(() => undefined)) });
-    expect(await run({ timeoutSeconds: 0.5 })).toMatchObject({ status: "timed_out" });
-    expect(calls[0]?.info.signal.aborted).toBe(true);
-  });
 });
 
 describe("names of tools", () => {
@@ -182,19 +138,6 @@ describe("names of tools", () => {
       () => "none",
       (error: Error) => error.message,
     );
-
-  it("name servers that are there", async () => {
-    const servers = { town: { url: "http://127.0.0.1:1/mcp" } };
-    const message = await issuesOf({
-      servers,
-      hookTools: ["town.*", "twon.weather", "weather"],
-      own: ["other.x"],
-    });
-    expect(message).not.toContain("hooks.tools[0]");
-    expect(message).toMatch(/hooks\.tools\[1\]: .*Did you mean "town"\?/);
-    expect(message).toMatch(/hooks\.tools\[2\]: .*<server>\.<tool>/);
-    expect(message).toMatch(/agents\.list\[0\]\.tools\[0\]: mcp\.servers has no "other"/);
-  });
 
   it("name tools that their plugin has, and no server has a plugin's id", async () => {
     const message = await issuesOf({

@@ -1,23 +1,13 @@
 import { afterEach, expect, it } from "vitest";
 import { z } from "zod";
 import { definePlugin, type ContextProvider } from "../../src/plugin/api.ts";
-import { createWorld, type World } from "../e2e/world.ts";
-import {
-  startVendor,
-  VENDORS,
-  type ModelRequest,
-  type ModelServer,
-  type Vendor,
-} from "./vendors.ts";
+import { VENDORS, type ModelRequest, type Vendor } from "./vendors.ts";
+import { createModelWorld, type ModelWorld } from "./world.ts";
 
-const VENDOR = VENDORS[0] as Vendor;
+const ANTHROPIC = VENDORS.find(({ type }) => type === "anthropic") as Vendor;
 
-let world: World;
-let server: ModelServer;
-afterEach(async () => {
-  await world.stop();
-  await server.close();
-});
+let world: ModelWorld;
+afterEach(() => world.stop());
 
 const stock = {
   name: "stock",
@@ -43,36 +33,24 @@ interface Options {
 async function start(
   contextTokens: number,
   withTool: boolean,
-  options: Options = {},
+  { vendor, withContext = false, checkpoints = true, retention }: Options = {},
 ): Promise<void> {
-  const { vendor = VENDOR, withContext = false, checkpoints = true, retention } = options;
-  server = await startVendor(vendor);
-  server.handler = ({ body }) =>
-    withTool && isInput(body.messages.at(-1))
-      ? { tool: "shop__stock", input: {} }
-      : { text: "noted" };
-  world = await createWorld({
+  world = await createModelWorld({
+    ...(vendor && { vendor }),
+    handler: ({ body }) =>
+      withTool && isInput(body.messages.at(-1))
+        ? { tool: "shop__stock", input: {} }
+        : { text: "noted" },
     plugins: [
       definePlugin({
         id: "shop",
         setup: () => ({ tools: [stock], ...(withContext && { context: passages }) }),
       }),
     ],
+    provider: { contextTokens },
+    agent: { tools: ["shop.*"] },
     config: {
-      models: {
-        providers: {
-          local: {
-            type: vendor.type,
-            baseUrl: server.baseUrl,
-            apiKey: "k-0123456789",
-            contextTokens,
-          },
-        },
-      },
-      agents: {
-        defaults: { model: "local/big", heartbeat: { every: 0 }, checkpoints },
-        list: [{ id: "ops", tools: ["shop.*"] }],
-      },
+      agents: { defaults: { checkpoints } },
       hooks: { tools: ["shop.*"], ...(retention !== undefined && { retention }) },
     },
   });
@@ -83,8 +61,9 @@ const isInput = ({ role, content }: { role: string; content: unknown }): boolean
   role === "user" && !JSON.stringify(content).includes('"tool_result"');
 
 async function run(message: string): Promise<void> {
-  const runId = await world.orderRun({ message, sessionKey: "hook:cache" });
-  expect(await world.endedRun(runId)).toMatchObject({ status: "succeeded" });
+  expect(await world.run({ message, sessionKey: "hook:cache" })).toMatchObject({
+    status: "succeeded",
+  });
 }
 
 /** The number of messages at the beginning of two requests that are byte for byte the same. */
@@ -98,7 +77,7 @@ function countCommon(before: readonly unknown[], after: readonly unknown[]): num
 it("each request of a session begins with all of the request before it, tool results and boundaries included", async () => {
   await start(128_000, true);
   for (let n = 1; n <= 4; n++) await run(`order ${n} from outside`);
-  const requests = server.requests.map(({ body }) => body.messages as unknown[]);
+  const requests = world.model.requests.map(({ body }) => body.messages as unknown[]);
   expect(requests).toHaveLength(8);
   for (const [at, request] of requests.slice(1).entries())
     expect(countCommon(requests[at] ?? [], request)).toBe(requests[at]?.length);
@@ -115,7 +94,7 @@ it.each([true, false])(
   async (checkpoints) => {
     await start(12_000, false, { checkpoints });
     for (let n = 1; n <= 16; n++) await run(`order-${n} ${"word ".repeat(150)}`);
-    const all = server.requests.map(({ body }) => body.messages as unknown[]);
+    const all = world.model.requests.map(({ body }) => body.messages as unknown[]);
     const requests = all.filter(
       (messages) => !JSON.stringify(messages[0]).includes("You summarise"),
     );
@@ -135,7 +114,7 @@ it.each([true, false])(
 it("passages of past turns stay as they were rendered, inside the boundary of their turn", async () => {
   await start(128_000, true, { withContext: true });
   for (let n = 1; n <= 3; n++) await run(`order ${n} from outside`);
-  const requests = server.requests.map(({ body }) => body.messages as unknown[]);
+  const requests = world.model.requests.map(({ body }) => body.messages as unknown[]);
   expect(requests).toHaveLength(6);
   for (const [at, request] of requests.slice(1).entries())
     expect(countCommon(requests[at] ?? [], request)).toBe(requests[at]?.length);
@@ -149,17 +128,15 @@ it("passages of past turns stay as they were rendered, inside the boundary of th
 it("passages of past turns are not kept if bodies are not", async () => {
   await start(128_000, false, { withContext: true, retention: "0" });
   for (let n = 1; n <= 2; n++) await run(`order ${n} from outside`);
-  const last = JSON.stringify(server.requests.at(-1)?.body.messages);
+  const last = JSON.stringify(world.model.requests.at(-1)?.body.messages);
   expect(last).toContain("Passage about order 2");
   expect(last).not.toContain("order 1 from outside");
 });
 
 it("prompt cache: a provider that needs marks gets them on the instructions, the turn's message and the last message", async () => {
-  await start(128_000, true, {
-    vendor: VENDORS.find(({ type }) => type === "anthropic") as Vendor,
-  });
+  await start(128_000, true, { vendor: ANTHROPIC });
   for (let n = 1; n <= 2; n++) await run(`order ${n}`);
-  const marked = server.requests.map(({ body }) => {
+  const marked = world.model.requests.map(({ body }) => {
     const found = (value: unknown): boolean =>
       JSON.stringify(value).includes('"cache_control":{"type":"ephemeral"}');
     return {
@@ -174,7 +151,7 @@ it("prompt cache: a provider that needs marks gets them on the instructions, the
     { system: true, messages: [4, 6] },
   ]);
   // Without the marks each request begins with all of the one before it.
-  const bare = server.requests.map(
+  const bare = world.model.requests.map(
     ({ body }) =>
       JSON.parse(
         JSON.stringify(body.messages).replaceAll(',"cache_control":{"type":"ephemeral"}', ""),
@@ -185,32 +162,25 @@ it("prompt cache: a provider that needs marks gets them on the instructions, the
 });
 
 it("prompt cache: only the instructions are marked if no later request begins with the one that is sent", async () => {
-  const vendor = VENDORS.find(({ type }) => type === "anthropic") as Vendor;
-  server = await startVendor(vendor);
-  server.handler = ({ body }, response) => {
-    const usage = {
-      input_tokens: 100,
-      cache_creation_input_tokens: 2000,
-      cache_read_input_tokens: 500,
-      output_tokens: 10,
-    };
-    response.setHeader("content-type", "application/json");
-    response.end(JSON.stringify({ ...vendor.answer({ text: "noted" }, body.model), usage }));
-    return undefined;
+  const counted = {
+    input_tokens: 100,
+    cache_creation_input_tokens: 2000,
+    cache_read_input_tokens: 500,
+    output_tokens: 10,
   };
-  world = await createWorld({
-    config: {
-      models: {
-        providers: {
-          local: { type: vendor.type, baseUrl: server.baseUrl, apiKey: "k-0123456789" },
-        },
-        prices: { "local/big": { input: 4, cachedInput: 1, cacheWrite: 5, output: 20 } },
-      },
-      agents: { defaults: { model: "local/big", heartbeat: { every: 0 } } },
+  world = await createModelWorld({
+    vendor: ANTHROPIC,
+    handler: ({ body }, response) => {
+      response.setHeader("content-type", "application/json");
+      response.end(
+        JSON.stringify({ ...ANTHROPIC.answer({ text: "noted" }, body.model), usage: counted }),
+      );
+      return undefined;
     },
+    prices: { "local/big": { input: 4, cachedInput: 1, cacheWrite: 5, output: 20 } },
   });
   await run("order 1");
-  const { body } = server.requests[0] as ModelRequest;
+  const { body } = world.model.requests[0] as ModelRequest;
   expect(JSON.stringify(body.system)).toContain("cache_control");
   expect(JSON.stringify(body.messages)).not.toContain("cache_control");
   const [{ usage }] = (await world.admin("/admin/v1/runs")).body.runs;

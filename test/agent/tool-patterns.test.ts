@@ -7,18 +7,13 @@ import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { coversTool, patternsMeet } from "../../src/vocabulary/tool-names.ts";
 import { definePlugin, type Tool } from "../../src/plugin/api.ts";
-import { createWorld, type World } from "../e2e/world.ts";
-import { startVendor, VENDORS, type ModelServer, type Vendor } from "./vendors.ts";
+import { createWorld } from "../e2e/world.ts";
+import { createModelWorld, type ModelWorld } from "./world.ts";
 
-const COMPATIBLE = VENDORS[0] as Vendor;
-
-let world: World | undefined;
-let model: ModelServer | undefined;
+let world: ModelWorld | undefined;
 afterEach(async () => {
   await world?.stop();
-  await model?.close();
   world = undefined;
-  model = undefined;
 });
 
 const NAMES = ["lookup", "list_open", "list_all", "delete_one", "delete_all"];
@@ -34,34 +29,22 @@ async function start(
   hooks: object,
   files: Record<string, object> = {},
 ): Promise<void> {
-  model = await startVendor(COMPATIBLE);
-  world = await createWorld({
+  world = await createModelWorld({
     plugins: [definePlugin({ id: "crm", tools: () => tools })],
     files,
-    config: {
-      hooks,
-      models: {
-        providers: {
-          local: { type: COMPATIBLE.type, baseUrl: model.baseUrl, apiKey: "k-0123456789" },
-        },
-      },
-      agents: {
-        defaults: { model: "local/big", heartbeat: { every: 0 } },
-        list: [{ id: "ops", tools: own }],
-      },
-    },
+    config: { hooks },
+    agent: { tools: own },
   });
 }
 
 /** Sends an event to a hook, and returns the names of the tools that its run offered to the model. */
 async function offered(path: string): Promise<string[]> {
-  const [of, asked] = [world as World, model as ModelServer];
-  const before = asked.requests.length;
+  const of = world as ModelWorld;
+  const { model, vendor } = of;
+  const before = model.requests.length;
   await of.post(path, { message: "Go.", wakeMode: "next-heartbeat", deliver: false });
-  await of.until(async () => asked.requests.length > before);
-  return COMPATIBLE.toolNames(asked.requests[before] as never).map((name) =>
-    name.replace("crm__", ""),
-  );
+  await of.until(async () => model.requests.length > before);
+  return vendor.toolNames(model.requests[before] as never).map((name) => name.replace("crm__", ""));
 }
 
 const mapping = {
@@ -138,7 +121,7 @@ describe("patterns of tools", () => {
     await start(["crm.list_*"], {
       mappings: [{ ...mapping, tools: ["crm.*_all", "crm.delete_*"] }],
     });
-    const { warnings } = (await (world as World).admin("/readyz?detail")).body;
+    const { warnings } = (await (world as ModelWorld).admin("/readyz?detail")).body;
     expect(warnings).toEqual([
       {
         path: "hooks.mappings[0].tools[1]",
@@ -153,7 +136,7 @@ describe("patterns of tools", () => {
     ["a mapping names are none", { mappings: [{ ...mapping, tools: ["crm.list_*"] }] }, 0],
   ])("that %s", async (_, hooks, count) => {
     await start(["crm.list_*"], hooks);
-    const { warnings } = (await (world as World).admin("/readyz?detail")).body;
+    const { warnings } = (await (world as ModelWorld).admin("/readyz?detail")).body;
     expect(warnings).toHaveLength(count);
     if (count > 0)
       expect(warnings[0]).toEqual({
@@ -169,7 +152,6 @@ describe("patterns of tools", () => {
       preset: true,
       mappings: [{ ...mapping, tools: ["crm.*"] }],
     };
-    model = await startVendor(COMPATIBLE);
     const started = createWorld({
       plugins: [definePlugin({ id: "crm", tools: () => tools })],
       files: { "mappings/acme.json": preset },

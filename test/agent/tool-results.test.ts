@@ -143,7 +143,7 @@ describe("results", () => {
   it("that a model cannot be shown are named: sounds, and images if the config says that it cannot see", async () => {
     const steps = then(call("book__picture"), call("book__sound"));
     world = await createMcpWorld({ book: book({ BYTES: "600000" }) }, steps, {
-      config: { models: { images: ["other"] } },
+      provider: { images: ["other"] },
     });
     expect(await world.run()).toMatchObject({ status: "succeeded", warnings: [] });
     const { images } = takeImages(world.model.requests.at(-1) as ModelRequest);

@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { serve } from "../channels/wire.ts";
-import { createWorld, type World } from "../e2e/world.ts";
 import { answerMcp } from "./mcp.ts";
-import { startVendor, VENDORS, type ModelServer, type Said, type Vendor } from "./vendors.ts";
+import { VENDORS, type Said, type Vendor } from "./vendors.ts";
+import { createModelWorld, type ModelWorld } from "./world.ts";
 
 /** Lies beside the config: relative paths of a server's command start there. */
 const MCP_SERVER = readFileSync(join(import.meta.dirname, "mcp-server.mjs"), "utf8");
@@ -14,12 +14,10 @@ const STDIO = {
   env: { TOWN_KEY: "key-of-the-town" },
 };
 
-let world: World;
-let server: ModelServer;
+let world: ModelWorld;
 let mcp: { url: string; close(): Promise<void> } | undefined;
 afterEach(async () => {
   await world.stop();
-  await server.close();
   await mcp?.close();
   mcp = undefined;
 });
@@ -31,32 +29,17 @@ async function start(
   says: (call: number) => Said,
   own = Object.keys(servers).map((name) => `${name}.*`),
 ): Promise<void> {
-  server = await startVendor(vendor);
   let calls = 0;
-  server.handler = () => says(calls++);
-  world = await createWorld({
+  world = await createModelWorld({
+    vendor,
+    handler: () => says(calls++),
     files: { "mcp-server.mjs": MCP_SERVER },
-    config: {
-      hooks: { tools },
-      mcp: { servers },
-      models: {
-        providers: {
-          local: { type: vendor.type, baseUrl: server.baseUrl, apiKey: "k-0123456789" },
-        },
-      },
-      agents: {
-        defaults: { model: "local/big", heartbeat: { every: 0 } },
-        list: [{ id: "ops", tools: own }],
-      },
-    },
+    config: { hooks: { tools }, mcp: { servers } },
+    agent: { tools: own },
   });
 }
 
-async function run(
-  more: object = {},
-): Promise<{ status: string; reply: string; warnings: string[] }> {
-  return world.endedRun(await world.orderRun({ message: "Umbrella?", ...more }));
-}
+const run = (more: object = {}) => world.run({ message: "Umbrella?", ...more });
 
 const weather = (call: number): Said =>
   call === 0 ? { tool: "town__weather", input: { town: "Ulm" } } : { text: "Take one." };
@@ -81,7 +64,7 @@ describe("tools of MCP servers", () => {
       process.env["CANARY"] = "canary-environment";
       await start(vendor, { town: STDIO }, ["town.weather"], weather);
       expect(await run()).toMatchObject({ status: "succeeded", reply: "Take one.", warnings: [] });
-      const [first, second] = server.requests;
+      const [first, second] = world.model.requests;
       if (!first || !second) throw new Error("the tool's result did not go back");
       expect(vendor.toolNames(first)).toEqual(["town__weather"]);
       const text = JSON.stringify(second.body);
@@ -107,13 +90,9 @@ describe("tools of MCP servers", () => {
       weather,
     );
     expect(await run()).toMatchObject({ status: "succeeded", reply: "Take one." });
-    expect(JSON.stringify(server.requests[1]?.body)).toContain("Rain in Ulm, said to key-4711");
-  });
-
-  it("are none for a hook's run unless hooks.tools names them, whatever the agent has", async () => {
-    await start(VENDORS[0] as Vendor, { town: STDIO }, [], () => ({ text: "No." }));
-    await run();
-    expect((VENDORS[0] as Vendor).toolNames(server.requests[0] as never)).toEqual([]);
+    expect(JSON.stringify(world.model.requests[1]?.body)).toContain(
+      "Rain in Ulm, said to key-4711",
+    );
   });
 
   it("of an agent narrow those of hooks.tools, and are a heartbeat's as well", async () => {
@@ -121,8 +100,8 @@ describe("tools of MCP servers", () => {
     await start(vendor, { town: STDIO }, ["town.*"], () => ({ text: "Done." }), ["town.weather"]);
     await run();
     await world.post("/hooks/wake", { text: "x" });
-    await world.until(async () => server.requests.length === 2);
-    for (const request of server.requests)
+    await world.until(async () => world.model.requests.length === 2);
+    for (const request of world.model.requests)
       expect(vendor.toolNames(request)).toEqual(["town__weather"]);
   });
 
@@ -131,25 +110,7 @@ describe("tools of MCP servers", () => {
       call === 0 ? { tool: "town__erase", input: {} } : { text: "Sorry." },
     );
     expect(await run()).toMatchObject({ status: "succeeded", reply: "Sorry." });
-    expect(JSON.stringify(server.requests[1]?.body)).not.toContain("erased");
-  });
-
-  it("whose server cannot be reached are named in a warning, and the turn continues without them", async () => {
-    const missing = {
-      town: { command: "/nowhere/mcp-server" },
-      far: { url: "http://127.0.0.1:9/mcp" },
-    };
-    await start(VENDORS[0] as Vendor, missing, ["town.*", "far.*"], () => ({
-      text: "I do not know.",
-    }));
-    expect(await run()).toMatchObject({
-      status: "succeeded",
-      reply: "I do not know.",
-      warnings: [
-        expect.stringContaining("mcp.servers.town"),
-        expect.stringContaining("mcp.servers.far"),
-      ],
-    });
+    expect(JSON.stringify(world.model.requests[1]?.body)).not.toContain("erased");
   });
 
   it("whose server never answers hold the turn up for no more than half of its time", async () => {

@@ -1,27 +1,15 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { definePlugin } from "../../src/plugin/api.ts";
-import { createWorld, type World } from "../e2e/world.ts";
-import {
-  startVendor,
-  VENDORS,
-  type ModelRequest,
-  type ModelServer,
-  type Said,
-  type Vendor,
-} from "./vendors.ts";
+import type { ModelRequest, Said } from "./vendors.ts";
+import { createModelWorld, type ModelWorld } from "./world.ts";
 
-const VENDOR = VENDORS[0] as Vendor;
 const WINDOW = 16_000;
 /** At least so much is kept free for what the model says. */
 const ANSWER_TOKENS = 7_500;
 
-let world: World;
-let server: ModelServer;
-afterEach(async () => {
-  await world.stop();
-  await server.close();
-});
+let world: ModelWorld;
+afterEach(() => world.stop());
 
 const log = {
   name: "log",
@@ -32,28 +20,14 @@ const log = {
 };
 
 async function start(says: (step: number) => Said): Promise<void> {
-  server = await startVendor(VENDOR);
-  server.handler = ({ body }) =>
-    says(body.messages.filter(({ role }: { role: string }) => role === "tool").length);
-  world = await createWorld({
+  world = await createModelWorld({
     plugins: [definePlugin({ id: "shop", tools: () => [log] })],
-    config: {
-      models: {
-        providers: { local: { type: VENDOR.type, baseUrl: server.baseUrl, contextTokens: WINDOW } },
-      },
-      agents: {
-        defaults: { model: "local/big", heartbeat: { every: 0 } },
-        list: [{ id: "ops", tools: ["shop.*"] }],
-      },
-      hooks: { tools: ["shop.*"], maxMessageChars: 300_000 },
-    },
+    handler: ({ body }) =>
+      says(body.messages.filter(({ role }: { role: string }) => role === "tool").length),
+    provider: { contextTokens: WINDOW },
+    agent: { tools: ["shop.*"] },
+    config: { hooks: { tools: ["shop.*"], maxMessageChars: 300_000 } },
   });
-}
-
-async function run(
-  message: string,
-): Promise<{ status: string; reply: string; warnings: string[] }> {
-  return world.endedRun(await world.orderRun({ message }));
 }
 
 /** The texts of a request in tokens, three characters each. */
@@ -70,17 +44,17 @@ describe("the window of a model", () => {
     await start((step) =>
       step < 5 ? { tool: "shop__log", input: { piece: step + 1 } } : { text: "Read." },
     );
-    const ended = await run("Read the log.");
+    const ended = await world.run({ message: "Read the log." });
     expect(ended).toMatchObject({ status: "succeeded", reply: "Read." });
     expect(ended.warnings).toEqual([
       expect.stringMatching(
         /^results of tools were cut by \d+ characters to fit the model's window$/,
       ),
     ]);
-    expect(server.requests).toHaveLength(6);
-    for (const { body } of server.requests)
+    expect(world.model.requests).toHaveLength(6);
+    for (const { body } of world.model.requests)
       expect(tokensOf(body.messages)).toBeLessThanOrEqual(WINDOW - ANSWER_TOKENS);
-    const [first, last] = [server.requests[1], server.requests[5]].map((request) =>
+    const [first, last] = [world.model.requests[1], world.model.requests[5]].map((request) =>
       JSON.stringify(request?.body.messages),
     );
     expect(first).not.toContain("[cut:");
@@ -91,12 +65,12 @@ describe("the window of a model", () => {
 
   it("holds a message that is larger than itself: it is cut with a note, and the run says by how much", async () => {
     await start(() => ({ text: "Seen." }));
-    const ended = await run(`begins here ${"word ".repeat(40_000)}`);
+    const ended = await world.run({ message: `begins here ${"word ".repeat(40_000)}` });
     expect(ended).toMatchObject({ status: "succeeded", reply: "Seen." });
     expect(ended.warnings).toEqual([
       expect.stringMatching(/^the message was cut by \d{6} characters to fit the model's window$/),
     ]);
-    const { messages } = (server.requests[0] as ModelRequest).body as {
+    const { messages } = (world.model.requests[0] as ModelRequest).body as {
       messages: { content: string }[];
     };
     expect(tokensOf(messages)).toBeLessThanOrEqual(WINDOW - ANSWER_TOKENS);

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { newParking } from "../parking.ts";
-import { planQuestion, planQuestionEnd, recordLost } from "../../src/people/notify.ts";
+import { createQuestions, recordLost } from "../../src/people/notify.ts";
 import { createChannels } from "../../src/delivery/channels.ts";
 import { createDeliveryWorker, type DeliveryWorker } from "../../src/delivery/deliver.ts";
 import { writeDelivery } from "../../src/delivery/plan.ts";
@@ -87,13 +87,15 @@ const approval = (id = "apr_1"): ApprovalRecord => ({
   expiresAt: clock.now() + 86_400_000,
 });
 
-async function ask(spec: RunSpec = SPEC, approvers: readonly string[] = APPROVERS): Promise<void> {
-  const planned = planQuestion(approval(), {
-    run: { id: "run_1", spec },
-    approvers,
-    channels: channels(),
-    now: clock.now(),
+const questions = (approvers = APPROVERS) =>
+  createQuestions({
+    store,
+    clock,
+    snapshot: () => ({ approvers, channels: channels(), config: { language: "en", tools: {} } }),
   });
+
+async function ask(spec: RunSpec = SPEC, approvers = APPROVERS): Promise<void> {
+  const planned = questions(approvers).plan(approval(), { id: "run_1", spec });
   await store.commit((tx) => planned.forEach((one) => writeDelivery(tx, one)));
   await pass(0);
 }
@@ -231,8 +233,7 @@ it("approval questions: no question is sent about an approval that was decided m
 /** Plans what is done about the question once the operator has decided. */
 async function endQuestion(verdict: "approve" | "deny"): Promise<void> {
   const decision = { verdict, by: "operator", at: clock.now() };
-  const deps = { store, channels: channels(), now: clock.now() };
-  const ends = await planQuestionEnd("apr_1", decision, deps);
+  const ends = await questions().planEnd("apr_1", decision);
   await store.commit((tx) => ends.forEach((end) => writeDelivery(tx, end)));
 }
 

@@ -169,14 +169,14 @@ describe("splitText", () => {
     const pieces = splitText(text, 50);
     expect(pieces[0]).toBe("- ```py\n  if a:\n\n      b()\n  c()\n  c()\n  c()\n  ```");
     expect(pieces[1]).toMatch(/^```py\nc\(\)\n/);
-    expect(pieces.at(-1)).toMatch(/```\n- next$/);
+    expect(pieces.at(-1)).toMatch(/```\n\n- next$/);
   });
 
   it("knows a fence that stands inside another", () => {
     const text = "````md\n```js\nfirst()\nsecond()\n```\n~~~\nthird, more text\n````";
     expect(splitText(text, 44)).toEqual([
       "````md\n```js\nfirst()\nsecond()\n```\n~~~\n````",
-      "````md\nthird, more text\n````",
+      "```md\nthird, more text\n```",
     ]);
   });
 

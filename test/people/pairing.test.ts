@@ -211,19 +211,6 @@ describe("pairing", () => {
     await whenSent(world, 22);
   });
 
-  it("an approval survives a restart", async () => {
-    const world = await start();
-    await sayOn(world, eve("hello"));
-    await whenSent(world, 1);
-    await sayOn(world, message(`/approve ${codeIn(sentOn(world)[0]?.["text"])}`));
-    await whenSent(world, 3);
-    await world.gateway.stop();
-    const again = await start({}, {}, world.dir);
-    await sayOn(again, eve("here I am"));
-    await whenSent(again, 1);
-    expect(provider.text(provider.requests[0] as never)).toContain("here I am");
-  });
-
   it('"open" answers everybody in direct messages and warns, "closed" answers no person there', async () => {
     const world = await start({ dmPolicy: "open" });
     expect(world.gateway.status().warnings).toContainEqual({

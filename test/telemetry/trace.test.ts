@@ -225,8 +225,6 @@ it("a hook is one trace with its sender: intake, mapping, run, model calls, tool
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "openai-compatible",
         "gen_ai.request.model": "big",
-        "gen_ai.response.model": "big",
-        "gen_ai.response.id": "c1",
         "gen_ai.response.finish_reasons": [index < 2 ? "tool_calls" : "stop"],
         "gen_ai.usage.input_tokens": 11,
         "gen_ai.usage.output_tokens": 3,
@@ -427,9 +425,7 @@ it("a chat over the API is in the trace of its caller, also if it streams", asyn
     failed: false,
     attributes: {
       "gen_ai.request.stream": true,
-      "gen_ai.response.time_to_first_chunk": expect.any(Number),
       "gen_ai.response.finish_reasons": ["stop"],
-      "gen_ai.response.id": "c9",
       "gen_ai.usage.output_tokens": 3,
     },
   });

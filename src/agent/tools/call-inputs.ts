@@ -16,14 +16,16 @@ function parse(text: string): unknown {
 }
 
 /**
- * Returns a call's input as the text of an object: some models write `null` for none, or the JSON of the object's JSON, and
+ * Reads a call's input as an object, with its text: some models write `null` for none, or the JSON of the object's JSON, and
  * some servers an empty object before it.
  */
-function toObjectText(written: string): string {
+function readObject(written: string): { text: string; input: unknown } {
   const text = written.replace(/^\{\}(?=\{)/, "");
   const input = parse(text);
-  if (input === null) return "{}";
-  return typeof input === "string" && isRecord(parse(input)) ? input : text;
+  if (input === null) return { text: "{}", input: {} };
+  if (typeof input !== "string") return { text, input };
+  const inner = parse(input);
+  return isRecord(inner) ? { text: input, input: inner } : { text, input };
 }
 
 /** Reads what a model wrote as a call's input. Text that is no JSON, or JSON that is nested too deep, is passed on as such. */
@@ -40,10 +42,10 @@ export function parseInput(text: string): unknown {
 export function recordInputs(inputs: Map<string, string>): LanguageModelMiddleware {
   const record = <P extends { type: string }>(part: P): P => {
     if (part.type !== "tool-call") return part;
-    const { toolCallId, input: text } = part as unknown as { toolCallId: string; input: string };
-    const input = toObjectText(text);
-    inputs.set(toolCallId, input);
-    return { ...part, input: isTooDeep(parse(input)) ? `unread: ${input}` : input };
+    const { toolCallId, input } = part as unknown as { toolCallId: string; input: string };
+    const read = readObject(input);
+    inputs.set(toolCallId, read.text);
+    return { ...part, input: isTooDeep(read.input) ? `unread: ${read.text}` : read.text };
   };
   return {
     specificationVersion: "v4",

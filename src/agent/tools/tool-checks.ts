@@ -7,8 +7,6 @@ import { toInputSchema } from "./plugin-tools.ts";
 
 type Tools = AgentExtensions["tools"];
 
-const MAX_NAME = 64;
-
 /** Checks what models have to be given of the plugins' tools. */
 function checkTools(tools: Tools, config: Config): Issue[] {
   return tools.flatMap(({ plugin, value }) => {
@@ -20,11 +18,6 @@ function checkTools(tools: Tools, config: Config): Issue[] {
         message: "a plugin with tools has this id: give the server another name",
       });
     for (const { name, input } of value) {
-      if (`${plugin}__${name}`.length > MAX_NAME)
-        issues.push({
-          path,
-          message: `the name of the tool "${name}" is too long: with the id of its plugin at most ${MAX_NAME - 2} characters`,
-        });
       try {
         toInputSchema(input);
       } catch {
