@@ -29,7 +29,7 @@ export async function createGateway(options: GatewayOptions = {}): Promise<Gatew
       code: "usage",
       message: "createGateway takes `config` or `configFile`: leave one of them out",
     });
-  const { logger, setLevel } = createHostLogger(log, (error) => reporter.emit("error", error));
+  const { logger, setLevel } = createHostLogger(log);
   const reporter = createReporter((event, error) =>
     logger.warn({ event, err: error }, "a listener of the gateway failed"),
   );

@@ -155,7 +155,7 @@ function getQuestion({ messages }: ChatRequest): string {
 }
 
 function buildRun(request: ChatRequest, { runId, createdAt }: LiveTurn, gateway: string): ApiRun {
-  const { caller, instructions, thinking, correlation, response } = request;
+  const { caller, instructions, thinking, response } = request;
   const spec: ApiSpec = {
     session: getChatSession(request, runId),
     name: `API ${caller.id}`,
@@ -163,7 +163,6 @@ function buildRun(request: ChatRequest, { runId, createdAt }: LiveTurn, gateway:
     input: buildInput(request.messages),
     ...(instructions !== undefined && { instructions }),
     ...(thinking !== undefined && { thinking }),
-    ...(correlation && { correlation }),
     ...(response && { response }),
   };
   const warnings = [...(request.warnings ?? [])];

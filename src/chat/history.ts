@@ -113,17 +113,9 @@ export interface StoredResponse extends Pick<RunRecord, "createdAt" | "status"> 
 }
 
 /** The earlier turns that an API's user may refer to. Runs of another key or agent are not among them. */
-export interface EarlierRuns {
-  find(runId: string, owner: RunOwner): Promise<ApiRun | undefined>;
-  /** Returns a run whose turn is kept in its session, so that another turn can follow it. */
-  findKept(runId: string, owner: RunOwner): Promise<ApiRun | undefined>;
-  /** Returns the steps of a run, without messages if their content is no longer kept; undefined if there are none. */
-  getSteps(runId: string, owner: RunOwner): Promise<readonly StepRecord[] | undefined>;
-  /** Returns a response that can be read again, of any agent of the key. */
-  findResponse(runId: string, keyId: string): Promise<StoredResponse | undefined>;
-}
+export type EarlierRuns = ReturnType<typeof createEarlierRuns>;
 
-export function createEarlierRuns(store: Reads): EarlierRuns {
+export function createEarlierRuns(store: Reads) {
   const findOfKey = async (runId: string, keyId: string) => {
     const run = await store.runs.get(runId);
     const { agentId, key } = run?.spec.session ?? {};
@@ -135,15 +127,18 @@ export function createEarlierRuns(store: Reads): EarlierRuns {
   };
   return {
     find,
-    async findKept(runId, owner) {
+    /** Returns a run whose turn is kept in its session, so that another turn can follow it. */
+    async findKept(runId: string, owner: RunOwner) {
       const run = await find(runId, owner);
       return run && (await findTurn(store, run.spec.session, runId)) ? run : undefined;
     },
-    async getSteps(runId, owner) {
+    /** Returns the steps of a run, without messages if their content is no longer kept; undefined if there are none. */
+    async getSteps(runId: string, owner: RunOwner): Promise<readonly StepRecord[] | undefined> {
       const steps = (await find(runId, owner)) ? await store.steps.list(runId) : [];
       return steps.length > 0 ? steps : undefined;
     },
-    async findResponse(runId, keyId) {
+    /** Returns a response that can be read again, of any agent of the key. */
+    async findResponse(runId: string, keyId: string): Promise<StoredResponse | undefined> {
       const run = await findOfKey(runId, keyId);
       if (!run?.spec.response) return undefined;
       const { createdAt, status, spec, reply = "", answer, usage = {}, error } = run;

@@ -34,8 +34,6 @@ export interface ChatRequest {
   tools?: readonly CallerTool[];
   sampling?: Sampling;
   thinking?: Thinking;
-  /** The ids that a front end gave its chat and message, by the headers' names. They name no session. */
-  correlation?: Readonly<Record<string, string>> | undefined;
   /** The fields of a request for a response that the response repeats. Set if the response can be read again. */
   response?: Readonly<Record<string, unknown>>;
   /** For the run's record. */

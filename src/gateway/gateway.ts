@@ -70,7 +70,7 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
     await opened.disposeAsync();
     throw error;
   });
-  const { reloader, snapshot, operatorToken } = resources;
+  const { reloader, operatorToken } = resources;
   const parts = createParts(resources);
   describeGateway(parts);
   let isStarted = false;
@@ -92,7 +92,7 @@ export async function openGateway(options: ResourceOptions): Promise<RunningGate
     status: parts.operate.admin.status,
     reload: reloader.reload,
     fetch: parts.http.fetch,
-    receive: createReceive(parts.intake, () => snapshot().config.hooks.path),
+    receive: createReceive(parts.intake),
     start,
     stop: () => (stopped ??= stopParts(parts)),
   };

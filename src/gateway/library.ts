@@ -1,18 +1,8 @@
 import { createLogger, LOG_LEVELS, type Logger } from "../core/log.ts";
-import type {
-  Log,
-  ReportedError,
-  Denied,
-  Gateway,
-  Handshake,
-  HookInput,
-  HookOrigin,
-  Receipt,
-  GatewayEvents,
-} from "./types.ts";
+import type { Log, Denied, Gateway, HookInput, Receipt, GatewayEvents } from "./types.ts";
 import { deliveryView, eventView, runDetail } from "../operate/records/views.ts";
 import type { Intake } from "../intake/receive.ts";
-import type { RawInput, Received } from "../intake/types.ts";
+import type { Received } from "../intake/types.ts";
 import { ENDED, type RunRecord, type Store, type Writes } from "../store/types.ts";
 
 type Level = (typeof LOG_LEVELS)[number];
@@ -33,41 +23,34 @@ const METHODS = {
 /**
  * Creates the gateway's logger over that of the program around it. What reaches the program went through the gateway's
  * serializers: no body and no credential. A program's log that throws cannot stop the gateway.
- * @param onError is called for each error, whatever the level.
  */
-export function createHostLogger(
-  log: Log | undefined,
-  onError: (error: ReportedError) => void,
-): { logger: Logger; setLevel(level: Level): void } {
+export function createHostLogger(log: Log | undefined): {
+  logger: Logger;
+  setLevel(level: Level): void;
+} {
   let shown = LOG_LEVELS.indexOf("info");
   const write = (text: string): void => {
     const { level, time: _time, msg: message, ...fields } = JSON.parse(text) as Line;
-    const rank = LOG_LEVELS.indexOf(level);
-    if (rank >= ERROR) onError({ message, fields });
+    // Loggers of plugins keep the level that they were made with.
+    if (LOG_LEVELS.indexOf(level) < shown) return;
     try {
-      if (rank >= shown) log?.[METHODS[level]](fields, message);
+      log?.[METHODS[level]](fields, message);
     } catch {
       // There is nowhere left to say it.
     }
   };
-  const logger = createLogger("info", { write });
+  const logger = createLogger(log ? "info" : "silent", { write });
   return {
     logger,
     setLevel(level) {
       shown = LOG_LEVELS.indexOf(level);
-      // Errors are reported even if `level` logs none; without a log only errors are needed.
-      logger.level = log && shown < ERROR ? level : "error";
+      if (log) logger.level = level;
     },
   };
 }
 
-const ERROR = LOG_LEVELS.indexOf("error");
-
-function toResult(received: Received): Receipt | Denied | Handshake {
-  if (received.kind === "handshake") {
-    const { status, headers, body } = received.answer;
-    return { kind: "handshake", status, headers, body };
-  }
+/** Returns an event's outcome as the program has it. Only requests over HTTP are handshakes. */
+function toResult(received: Exclude<Received, { kind: "handshake" }>): Receipt | Denied {
   if (received.kind === "denied") return { kind: "denied", error: received.error };
   const { quiet: _quiet, list: _list, hints: _hints, repeats, ...receipt } = received;
   const { actions, warnings } = repeats?.receipt ?? receipt;
@@ -76,43 +59,27 @@ function toResult(received: Received): Receipt | Denied | Handshake {
 
 const JSON_TYPE = { "content-type": "application/json" };
 
-function toRawInput(
-  { path, body = {}, method = "POST", headers = {}, query = {} }: HookInput,
-  base: string,
-): RawInput {
+function toRawInput({ path, body = {}, method = "POST", headers = {}, query = {} }: HookInput) {
   const named = Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
   );
-  const clean = path.replace(/^\/+|\/+$/g, "");
-  const parameters = new URLSearchParams(query).toString();
+  const isBytes = body instanceof Uint8Array;
   return {
     method,
-    path: clean,
+    path: path.replace(/^\/+|\/+$/g, ""),
     query: { ...query },
-    headers: body instanceof Uint8Array ? named : { ...named, ...JSON_TYPE },
-    body: body instanceof Uint8Array ? body : Buffer.from(JSON.stringify(body) ?? "null"),
-    url: {
-      origin: "http://localhost",
-      target: `${base}/${clean}${parameters === "" ? "" : `?${parameters}`}`,
-    },
+    headers: isBytes ? named : { ...named, ...JSON_TYPE },
+    body: isBytes ? body : Buffer.from(JSON.stringify(body) ?? "null"),
   };
 }
 
-/** Creates what the program that embeds a gateway hands events over by. `base`: `hooks.path`. */
-export function createReceive(
-  { receive }: Pick<Intake, "receive">,
-  base: () => string,
-): Gateway["receive"] {
-  function take(input: HookInput, origin?: { kind: "internal" }): Promise<Receipt | Denied>;
-  function take(input: HookInput, origin: HookOrigin): Promise<Receipt | Denied | Handshake>;
-  async function take(
-    input: HookInput,
-    origin: HookOrigin = { kind: "internal" },
-  ): Promise<Receipt | Denied | Handshake> {
-    return toResult(await receive(toRawInput(input, base()), origin));
-  }
-  return take;
-}
+/** Creates what the program that embeds a gateway hands events over by. */
+export const createReceive =
+  ({ receive }: Pick<Intake, "receive">): Gateway["receive"] =>
+  async (input) => {
+    const received = await receive(toRawInput(input), { kind: "internal" });
+    return toResult(received as Parameters<typeof toResult>[0]);
+  };
 
 type Name = keyof GatewayEvents;
 type Listener<N extends Name> = (event: GatewayEvents[N]) => void | Promise<void>;

@@ -1,15 +1,13 @@
-import type { Cursor, SharedValues } from "../contract/channel.ts";
+import type { SharedValues } from "../contract/channel.ts";
 import { addLogFields } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import { keptCursor } from "../store/cursor.ts";
 import { keepTraces } from "../store/keep-traces.ts";
 import { getBodiesOverdue } from "../store/sweeper.ts";
-import type { FencingToken, StoreDriver, StoreHandle } from "../store/types.ts";
+import type { FencingToken, StoreDriver } from "../store/types.ts";
 import { openTraces } from "../telemetry/open.ts";
 import { reportingStore, type Reporter } from "./library.ts";
 import type { LoadedSnapshot, SnapshotOptions } from "./snapshot.ts";
-
-type Traces = Awaited<ReturnType<typeof openTraces>>;
 
 interface StoreContext {
   driver: StoreDriver;
@@ -20,15 +18,6 @@ interface StoreContext {
   opened: AsyncDisposableStack;
 }
 
-/** The store, and what the gateway adds to it. */
-interface OpenedStore extends StoreHandle {
-  traces: Traces;
-  /** The values of plugins that all gateways on one database see; undefined if this gateway is the only one. */
-  sharedValues: SharedValues | undefined;
-  /** The place of a plugin's service. */
-  createCursor(service: string, fencingToken: FencingToken | undefined): Cursor;
-}
-
 /** Opens the store, with all that hears of its commits: traces, metrics and the program around the gateway. The caller closes it. */
 export async function openGatewayStore({
   driver,
@@ -37,7 +26,7 @@ export async function openGatewayStore({
   metrics,
   snapshot,
   opened,
-}: StoreContext): Promise<OpenedStore> {
+}: StoreContext) {
   const handle = await driver.open({ url, env, clock, log });
   const traces = await openTraces(snapshot().config, { clock, log });
   opened.defer(() => traces.close());
@@ -56,8 +45,10 @@ export async function openGatewayStore({
     ...handle,
     store,
     traces,
+    /** The values of plugins that all gateways on one database see; undefined if this gateway is the only one. */
     sharedValues: driver.shared ? sharedValues : undefined,
-    createCursor: (service, fencingToken) =>
+    /** Creates the place of a plugin's service. */
+    createCursor: (service: string, fencingToken: FencingToken | undefined) =>
       keptCursor(store, `service.cursor:${service}`, fencingToken),
   };
 }

@@ -1,22 +1,8 @@
 import { ensureState, stateSecret } from "../config/state.ts";
 import { removeUnfinishedSaves } from "../operate/edits/user-files.ts";
-import { acquireLock, type Lock } from "../store/lock.ts";
+import { acquireLock } from "../store/lock.ts";
 import { findStoreDriver, getSqlSource, storeUrl } from "../store/open.ts";
-import type { StoreDriver } from "../store/types.ts";
 import type { LoadedSnapshot } from "./snapshot.ts";
-
-/** The state folder of a gateway, and what its config says of the store. */
-interface StateFolder {
-  lock: Lock;
-  /** The hook token that is kept in it. */
-  keptToken: string;
-  /** The token that is kept in it: commands on this machine send it, whatever `gateway.token` is. */
-  localToken: string;
-  driver: StoreDriver;
-  /** The address of the store. */
-  url: string;
-  sql: ReturnType<typeof getSqlSource>;
-}
 
 /**
  * Takes the state folder of a config, which no other gateway uses from now on.
@@ -25,7 +11,7 @@ interface StateFolder {
 export async function takeStateFolder(
   { snapshot, stateDir }: LoadedSnapshot,
   opened: AsyncDisposableStack,
-): Promise<StateFolder> {
+) {
   const { hooks, store } = snapshot.config;
   await ensureState(stateDir);
   const url = storeUrl(store.url, stateDir);
@@ -35,9 +21,12 @@ export async function takeStateFolder(
   await removeUnfinishedSaves({ ...snapshot, hooks, stateDir });
   return {
     lock,
+    /** The hook token that is kept in it. */
     keptToken: await stateSecret(stateDir, "hook-token"),
+    /** The token that is kept in it: commands on this machine send it, whatever `gateway.token` is. */
     localToken: await stateSecret(stateDir, "gateway-token"),
     driver,
+    /** The address of the store. */
     url,
     sql: getSqlSource(driver, url),
   };

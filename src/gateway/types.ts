@@ -103,13 +103,6 @@ export interface HookInput {
   query?: Readonly<Record<string, string>>;
 }
 
-/** The one who vouches for an event. */
-export type HookOrigin =
-  /** The program: no token and no signature is asked for, whatever the path's `auth` says. */
-  | { kind: "internal" }
-  /** The sender at this address: the token or the signature of the path is checked, and the limits for senders apply. */
-  | { kind: "http"; address: string };
-
 /** The recorded outcome of an event. It is on disk. `actions` are those of the event that it repeats, if it is a repeat. */
 export interface Receipt extends Pick<StoredReceipt, "actions" | "reason" | "warnings"> {
   kind: "receipt";
@@ -130,27 +123,11 @@ export interface Denied {
   error: Failure;
 }
 
-/** The sender asks whether the address is its own: send this answer back to it. */
-export interface Handshake {
-  kind: "handshake";
-  status: number;
-  headers: Readonly<Record<string, string>>;
-  body: string | null;
-}
-
-/** A failure of the gateway itself, as its log says it. */
-export interface ReportedError {
-  message: string;
-  /** The other fields of the log line. */
-  fields: Readonly<Record<string, unknown>>;
-}
-
 /** The events of `on`, by name, as the admin API and `--json` have them. Only events of this gateway are reported, not those of other gateways on the same database. */
 export interface GatewayEvents {
   "event.recorded": EventView;
   "run.ended": RunDetail;
   "delivery.ended": DeliveryView;
-  error: ReportedError;
 }
 
 export interface Gateway {
@@ -160,12 +137,11 @@ export interface Gateway {
    */
   fetch(request: Request, bindings?: Bindings): Promise<Response>;
   /**
-   * Takes an event without HTTP, through the same checks and mappings, and resolves once it is on disk. What was not
-   * recorded is `denied` and says why.
+   * Takes an event without HTTP, through the same mappings, and resolves once it is on disk. The program vouches for it: no
+   * token and no signature is asked for, whatever the path's `auth` says. What was not recorded is `denied` and says why.
    * @throws TypeError if the body cannot be written as JSON.
    */
-  receive(input: HookInput, origin?: { kind: "internal" }): Promise<Receipt | Denied>;
-  receive(input: HookInput, origin: HookOrigin): Promise<Receipt | Denied | Handshake>;
+  receive(input: HookInput): Promise<Receipt | Denied>;
   /** Starts what the options ask for. A gateway can be started once. */
   start(options: StartOptions & { listen: true | ListenAddress }): Promise<Addresses>;
   start(options?: StartOptions): Promise<Addresses | undefined>;

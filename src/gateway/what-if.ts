@@ -1,6 +1,5 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { EventEmitter, on } from "node:events";
-import { constants, setPriority } from "node:os";
 import { fileURLToPath } from "node:url";
 import { RouseError, type Failure } from "../core/errors.ts";
 import { compiledCodeEnv, killGroup, lowerGroup } from "../core/process-group.ts";
@@ -111,11 +110,6 @@ class WhatIfProcess {
       // A process group of its own, which can be ended as a whole.
       detached: true,
     }));
-    try {
-      if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
-    } catch {
-      // Not allowed here, or it has ended already: it lowers its priority by itself too.
-    }
     if (child.pid !== undefined) lowerGroup(child.pid);
     child.on("message", (reply: WhatIfReply) => this.#onReply(reply));
     child.once("exit", () => this.#onExit());

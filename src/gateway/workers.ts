@@ -1,30 +1,19 @@
-import { openChats, type ChatParts } from "../chat/open.ts";
-import { openDelivery, type DeliveryParts } from "../delivery/open.ts";
+import { openChats } from "../chat/open.ts";
+import { openDelivery } from "../delivery/open.ts";
 import { combineEvents } from "../intake/resolve.ts";
-import { openKnowledge, type KnowledgeParts } from "../knowledge/open.ts";
-import { openPeople, type PeopleParts } from "../people/open.ts";
-import { openQueue, type QueueParts } from "../queue/open.ts";
+import { openKnowledge } from "../knowledge/open.ts";
+import { openPeople } from "../people/open.ts";
+import { openQueue } from "../queue/open.ts";
 import { createRunEnds } from "../turns/end-run.ts";
-import { openTurns, type TurnParts } from "../turns/open.ts";
-import { openSchedules, type ScheduleParts } from "../turns/schedules/open.ts";
-import type { RunEnds } from "../turns/types.ts";
+import { openTurns } from "../turns/open.ts";
+import { openSchedules } from "../turns/schedules/open.ts";
 import type { Resources } from "./resources.ts";
 
 /** Everything that executes accepted work. */
-export interface Workers
-  extends
-    QueueParts,
-    KnowledgeParts,
-    PeopleParts,
-    DeliveryParts,
-    ScheduleParts,
-    ChatParts,
-    TurnParts {
-  runEnds: RunEnds;
-}
+export type Workers = ReturnType<typeof createWorkers>;
 
 /** Creates the workers, each from what stands above it, and starts none of them. */
-export function createWorkers(resources: Resources): Workers {
+export function createWorkers(resources: Resources) {
   const { metrics, snapshot } = resources;
   const queue = openQueue(resources);
   const knowledge = openKnowledge({ ...resources, ...queue });

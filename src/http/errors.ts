@@ -1,24 +1,18 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { createAddressList } from "../core/http/address.ts";
+import type { Stopwatch } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import { newId } from "../core/ids.ts";
 import { getStatus, safeError, RouseError, type ErrorCode, type Failure } from "../core/errors.ts";
-import { clientAddress, getReason, toResponse, type HttpAnswer } from "./transport.ts";
+import { createRateLimiter } from "../intake/callers.ts";
+import type { Snapshot } from "../intake/types.ts";
+import { getReason, resolveCaller, toResponse, type HttpAnswer } from "./transport.ts";
 
 /** Answers that turn a request away. A 409 or a 5xx other than 503 says something of the work, not of the request. */
 const REJECTED = new Set([400, 401, 403, 404, 405, 408, 413, 415, 429, 503]);
-/** Lines a second for each reason. */
-const MAX_LINES = 10;
-const SECOND_MS = 1000;
+/** Lines of each reason in the log. */
+const MAX_LINES = { requests: 10, per: 1000 };
 const MAX_PATH = 200;
-
-/** The lines of one reason in the second that runs. */
-interface Window {
-  lines: number;
-  more: number;
-  timer: NodeJS.Timeout;
-}
 
 /** A rejected request, as the log has it. */
 interface RejectedRequest {
@@ -29,14 +23,7 @@ interface RejectedRequest {
   forwardedFor: string | undefined;
 }
 
-export interface Rejections {
-  /** Logs an answer if it rejects the request. */
-  see(request: Request, env: object | undefined, response: Response): void;
-  /** Logs an answer if its status rejects the request. */
-  note(status: number, reason: string | undefined, describe: () => RejectedRequest): void;
-  /** Logs what was counted and ends. */
-  close(): void;
-}
+export type Rejections = ReturnType<typeof createRejections>;
 
 /**
  * The path without the part behind the id of a plugin, which may be a secret of the sender. No URL parser reads it: that
@@ -49,53 +36,39 @@ function shownPath(url: string): string {
 
 /**
  * Logs each rejected request in one line: path, status, reason and address; never a body, a header or the query. Of each
- * reason at most 10 lines a second, then a line that says how many more there were.
- * @param trustedProxies `gateway.trustedProxies` of the current snapshot.
+ * reason at most 10 lines a second.
+ * @param snapshot whose `gateway.trustedProxies` says which addresses are those of proxies
  */
 export function createRejections({
+  clock,
   log,
-  trustedProxies,
+  snapshot,
 }: {
+  clock: Stopwatch;
   log: Logger;
-  trustedProxies(): readonly string[];
-}): Rejections {
-  const windows = new Map<string, Window>();
-
-  const end = (reason: string): void => {
-    const window = windows.get(reason);
-    windows.delete(reason);
-    clearTimeout(window?.timer);
-    if (window && window.more > 0)
-      log.info({ reason, count: window.more }, `… and ${window.more} more like it`);
-  };
-
-  /** True if there is room for a line in this second. */
-  const takeLine = (reason: string): boolean => {
-    let window = windows.get(reason);
-    if (!window) {
-      window = { lines: 0, more: 0, timer: setTimeout(() => end(reason), SECOND_MS).unref() };
-      windows.set(reason, window);
-    }
-    if (window.lines === MAX_LINES) window.more++;
-    else window.lines++;
-    return window.more === 0;
-  };
-
-  const note: Rejections["note"] = (status, code, describe) => {
-    if (status < 400 || !REJECTED.has(status)) return;
-    const { method, url, peer = "127.0.0.1", forwardedFor } = describe();
+  snapshot(): Snapshot;
+}) {
+  const lines = createRateLimiter(clock);
+  /** Logs an answer if its status rejects the request. */
+  const note = (
+    status: number,
+    code: string | undefined,
+    describe: () => RejectedRequest,
+  ): void => {
+    if (!REJECTED.has(status)) return;
+    const { method, url, peer, forwardedFor } = describe();
     const path = shownPath(url);
     // A probe's 503 is news about the gateway.
     if (path === "/readyz") return;
     const reason = code ?? `status_${status}`;
-    if (!takeLine(reason)) return;
-    const address = clientAddress(peer, forwardedFor, createAddressList(trustedProxies()).list);
+    if (lines.take(reason, MAX_LINES)) return;
+    const { address } = resolveCaller(peer, forwardedFor, snapshot());
     log.info({ method, path, status, reason, address }, "a request was rejected");
   };
-
   return {
     note,
-    see(request, env, response) {
+    /** Logs an answer if it rejects the request. */
+    see(request: Request, env: object | undefined, response: Response): void {
       note(response.status, getReason(response), () => {
         const { incoming } = (env ?? {}) as { incoming?: IncomingMessage };
         const { method, url, headers } = request;
@@ -107,9 +80,6 @@ export function createRejections({
           forwardedFor: headers.get("x-forwarded-for") ?? undefined,
         };
       });
-    },
-    close() {
-      for (const reason of windows.keys()) end(reason);
     },
   };
 }

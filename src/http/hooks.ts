@@ -1,23 +1,10 @@
-import type { Receipts } from "../turns/receipts.ts";
-import type {
-  DenialHints,
-  IntakeReceipt,
-  Origin,
-  RawInput,
-  Received,
-  Snapshot,
-} from "../intake/types.ts";
-import { deprecationHeaders, QUERY_TOKEN } from "../core/http/deprecation.ts";
+import type { DenialHints, IntakeReceipt, Origin, RawInput, Received } from "../intake/types.ts";
+import { QUERY_TOKEN_HEADERS } from "../core/http/deprecation.ts";
+import type { HttpContext } from "./context.ts";
 import { errorBody, renderFailureAnswer } from "./errors.ts";
-import type { FirstAnswers } from "./first-answers.ts";
 import type { Intake } from "../intake/receive.ts";
 import { parseQuery } from "../core/http/payload.ts";
 import { resolveCaller, type HttpAnswer } from "./transport.ts";
-
-export interface AnswerDeps {
-  snapshot(): Snapshot;
-  receipts: Pick<Receipts, "wait">;
-}
 
 type ActionReceipt = IntakeReceipt["actions"][number];
 type StoredReceipt = NonNullable<NonNullable<IntakeReceipt["repeats"]>["receipt"]>;
@@ -69,7 +56,7 @@ function hintHeaders({ methods, bodyUnread, tokenInQuery }: DenialHints): Record
   return {
     ...(methods ? { allow: methods.join(", ") } : {}),
     ...(bodyUnread ? { connection: "close" } : {}),
-    ...(tokenInQuery ? deprecationHeaders(QUERY_TOKEN) : {}),
+    ...(tokenInQuery ? QUERY_TOKEN_HEADERS : {}),
   };
 }
 
@@ -102,7 +89,7 @@ function waitSeconds(prefer: string | undefined): number {
 async function renderEnded(
   runId: string,
   seconds: number,
-  deps: AnswerDeps,
+  deps: HttpContext,
 ): Promise<Outcome | undefined> {
   const full = deps.snapshot().config.hooks.receipts === "full";
   const ended = await deps.receipts.wait(runId, seconds * 1000, full);
@@ -120,7 +107,7 @@ async function renderEnded(
 function answerReceived(
   input: RawInput,
   received: Received,
-  deps: AnswerDeps,
+  deps: HttpContext,
 ): HttpAnswer | Promise<HttpAnswer> {
   const answer = renderAnswer(received);
   if (answer.status !== 202) return answer;
@@ -140,12 +127,6 @@ function answerReceived(
   });
 }
 
-export interface HooksDeps extends AnswerDeps {
-  receive: Intake["receive"];
-  /** Absent if the store cannot hang. */
-  firstAnswers: FirstAnswers | undefined;
-}
-
 /** A request below the hooks' base path. */
 export interface HookRequest extends Pick<RawInput, "method" | "path" | "headers" | "body"> {
   url: NonNullable<RawInput["url"]>;
@@ -157,7 +138,7 @@ export interface HookRequest extends Pick<RawInput, "method" | "path" | "headers
 export type AnswerHook = (request: HookRequest) => Promise<HttpAnswer>;
 
 /** Creates what answers hooks: reads the request as the intake takes it, and renders the answer. */
-export function createHooks(deps: HooksDeps): AnswerHook {
+export function createHooks(deps: HttpContext): AnswerHook {
   return async ({ peer, ...request }) => {
     const { address, share } = resolveCaller(
       peer,
@@ -166,7 +147,7 @@ export function createHooks(deps: HooksDeps): AnswerHook {
     );
     const input = { ...request, query: parseQuery(request.url.target) };
     const receiving = deps.receive(input, { kind: "http", address, share });
-    return answerReceived(input, await (deps.firstAnswers?.before(receiving) ?? receiving), deps);
+    return answerReceived(input, await deps.inTime(receiving), deps);
   };
 }
 

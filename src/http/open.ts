@@ -7,12 +7,12 @@ import type { Snapshot } from "../intake/types.ts";
 import type { HttpContext, OpenContext } from "./context.ts";
 import { createDirectHooks } from "./direct-hooks.ts";
 import { createErrorHandler, createRejections, failureResponse, notFound } from "./errors.ts";
-import { answerInTime, createFirstAnswers } from "./first-answers.ts";
+import { createInTime } from "./first-answers.ts";
 import { createHooks, type AnswerHook } from "./hooks.ts";
 import { listenHttp } from "./listen.ts";
 import { createOperatorRoutes, createTokenCheck } from "./operator.ts";
 import { answerChannelRequest, createPluginRoutes, PLUGIN_PATH } from "./plugin-routes.ts";
-import { addOperatorHome, addPublicRoutes } from "./public-routes.ts";
+import { addPublicRoutes } from "./public-routes.ts";
 import {
   bodySource,
   getAddress,
@@ -24,28 +24,8 @@ import {
   toResponse,
 } from "./transport.ts";
 
-/** The answers of a gateway to requests. */
-export interface HttpParts {
-  /** Answers a request as the server would. `bindings`: what the server knows of it, as `{ incoming }`. */
-  fetch(request: Request, bindings?: object): Promise<Response>;
-  /** Listens for senders and callers, and for the operator too, unless `gateway.adminPort` separates them. */
-  listen(): Promise<{ url: string; adminUrl: string }>;
-}
-
-interface Apps {
-  /** Everything that senders and callers reach; the operator's routes too where no `adminPort` separates them. */
-  main: Hono;
-  /** The operator's routes alone. */
-  admin: Hono;
-}
-
-/** The handlers of callers' requests. */
-interface Answers {
-  /** Answers `{base}/<path>`, for every method. */
-  hooks: AnswerHook;
-  /** Answers for the platform API. */
-  answerPlatform(c: Context): Promise<Response>;
-}
+/** Answers a request of the platform API. */
+type AnswerPlatform = (c: Context) => Promise<Response>;
 
 const RECEIPT = /^(events|runs)\/([^/]+)$/;
 const PRIVATE = { "cache-control": "no-store" };
@@ -118,12 +98,17 @@ function inSpan(
 }
 
 /** Adds what senders and callers reach: requests for channels, the platform API, hooks and their receipts. */
-function addCallerRoutes(app: Hono, { hooks, answerPlatform }: Answers, deps: HttpContext): void {
+function addCallerRoutes(
+  app: Hono,
+  hooks: AnswerHook,
+  answerPlatform: AnswerPlatform,
+  deps: HttpContext,
+): void {
   const { traces } = deps;
   app.all("/channels/:id{[a-z0-9:-]+}/*", (c) => {
     const id = c.req.param("id");
-    const answer = (): Promise<Response> =>
-      answerInTime(async () => (await answerChannelRequest(c, id, deps)) ?? notFound(), deps);
+    const answer = async (): Promise<Response> =>
+      (await deps.inTime(answerChannelRequest(c, id, deps))) ?? notFound();
     return inSpan(c, `/channels/${id}/*`, traces, answer);
   });
   app.all("*", (c, next) => {
@@ -139,10 +124,7 @@ function addCallerRoutes(app: Hono, { hooks, answerPlatform }: Answers, deps: Ht
     const path = c.req.path.slice(base.length + 1).replace(/\/+$/, "");
     const receipt = c.req.method === "GET" ? RECEIPT.exec(path) : null;
     if (receipt)
-      return answerInTime(
-        () => answerReceipt(c, receipt[1] as "events" | "runs", receipt[2] as string),
-        deps,
-      );
+      return deps.inTime(answerReceipt(c, receipt[1] as "events" | "runs", receipt[2] as string));
     const request = {
       method: c.req.method,
       url: getAddress(c),
@@ -162,8 +144,15 @@ const isOperatorPath = (path: string): boolean =>
   path === "/console" ||
   /^\/(?:admin|console|plugins)\//.test(path);
 
-/** Builds the HTTP surface. Routes only: what they do is in the folders beside. */
-function createApps(answers: Answers, deps: HttpContext): Apps {
+/**
+ * Builds the HTTP surface. Routes only: what they do is in the folders beside. `main` has everything that senders and callers
+ * reach, and the operator's routes where no `adminPort` separates them; `admin` has these alone.
+ */
+function createApps(hooks: AnswerHook, deps: HttpContext): Record<"main" | "admin", Hono> {
+  // Loaded when the first request for it comes.
+  const platform = lazy(async () => (await import("./platform/app.ts")).createPlatform(deps));
+  const answerPlatform: AnswerPlatform = async (c) =>
+    (await platform())(c.req.raw, c.env as object);
   const createApp = (): Hono => {
     const app = new Hono(ROUTING);
     app.onError(createErrorHandler(deps.log));
@@ -181,49 +170,33 @@ function createApps(answers: Answers, deps: HttpContext): Apps {
   const pluginRoutes = createPluginRoutes(deps);
   main.all(PLUGIN_PATH, async (c, next) => (await pluginRoutes(c, "anyone")) ?? next());
   operator.all(PLUGIN_PATH, async (c) => (await pluginRoutes(c, "operator")) ?? notFound());
-  addCallerRoutes(main, answers, deps);
+  addCallerRoutes(main, hooks, answerPlatform, deps);
   main.all("*", (c) => {
     const separate = deps.snapshot().config.gateway.adminPort !== undefined;
     if (isOperatorPath(c.req.path) && !separate) return operator.fetch(c.req.raw, c.env);
-    return UNVERSIONED.test(c.req.path) ? answers.answerPlatform(c) : notFound();
+    return UNVERSIONED.test(c.req.path) ? answerPlatform(c) : notFound();
   });
   const admin = createApp();
-  addOperatorHome(admin, deps);
+  admin.get("/", (c) => c.redirect("/console"));
   admin.route("/", operator);
   return { main, admin };
 }
 
-/** Creates what answers requests of callers. */
-function createAnswers(context: HttpContext): Answers {
-  const { options, progress } = context;
-  // Loaded when the first request for it comes.
-  const platform = lazy(async () => {
-    const { createPlatform } = await import("./platform/app.ts");
-    const { startedAt } = progress;
-    const draining = (): boolean => progress.draining;
-    return createPlatform({ ...context, startedAt, draining, fetch: options.fetch });
-  });
-  return {
-    hooks: createHooks(context),
-    answerPlatform: async (c: Context): Promise<Response> =>
-      (await platform()).fetch(c.req.raw, c.env as object),
-  };
-}
+/** The answers of a gateway to requests. */
+export type HttpParts = ReturnType<typeof openHttp>;
 
 /** Creates what answers requests, and does not listen yet. */
-export function openHttp(opened: OpenContext): HttpParts {
+export function openHttp(opened: OpenContext) {
   const { cluster, operatorToken, localToken, unavailable, snapshot, log, traces } = opened;
   const context: HttpContext = {
     ...opened,
     operatorTokens: [...new Set([operatorToken, localToken])],
-    firstAnswers: cluster.responding && createFirstAnswers(cluster.responding, unavailable),
+    inTime: createInTime(cluster.responding, unavailable),
   };
-  const answers = createAnswers(context);
-  const apps = createApps(answers, context);
-  const trustedProxies = (): readonly string[] => snapshot().config.gateway.trustedProxies;
-  const rejections = createRejections({ log, trustedProxies });
-  opened.opened.defer(rejections.close);
-  const answer = async (app: Apps["main"], request: Request, env?: object): Promise<Response> => {
+  const hooks = createHooks(context);
+  const apps = createApps(hooks, context);
+  const rejections = createRejections(context);
+  const answer = async (app: Hono, request: Request, env?: object): Promise<Response> => {
     const response = await app.fetch(request, env);
     if (response.status >= 400) rejections.see(request, env, response);
     return response;
@@ -231,14 +204,14 @@ export function openHttp(opened: OpenContext): HttpParts {
   // Asked before `answer`, unless traces are collected: they see requests in the apps.
   const direct = traces.isOn
     ? undefined
-    : createDirectHooks({ answer: answers.hooks, snapshot, rejections, log });
+    : createDirectHooks({ answer: hooks, snapshot, rejections, log });
 
-  async function listen(app: Apps["main"], port: number): Promise<string> {
-    const { gateway, hooks } = snapshot().config;
+  async function listen(app: Hono, port: number): Promise<string> {
+    const { gateway, hooks: settings } = snapshot().config;
     const listener = await listenHttp((request, env) => answer(app, request, env), {
       host: gateway.host,
       port,
-      bodyTimeoutMs: hooks.bodyTimeoutSeconds * 1000,
+      bodyTimeoutMs: settings.bodyTimeoutSeconds * 1000,
       keepAliveSeconds: gateway.keepAliveSeconds,
       draining: () => opened.progress.draining,
       direct: app === apps.main ? direct : undefined,
@@ -251,11 +224,13 @@ export function openHttp(opened: OpenContext): HttpParts {
   }
 
   return {
-    fetch(request, bindings) {
+    /** Answers a request as the server would. `bindings`: what the server knows of it, as `{ incoming }`. */
+    fetch(request: Request, bindings?: object): Promise<Response> {
       const isAdmin = new URL(request.url).pathname.startsWith("/admin/");
       return answer(apps[isAdmin ? "admin" : "main"], request, bindings);
     },
-    async listen() {
+    /** Listens for senders and callers, and for the operator too, unless `gateway.adminPort` separates them. */
+    async listen(): Promise<{ url: string; adminUrl: string }> {
       const { port, adminPort } = snapshot().config.gateway;
       const url = await listen(apps.main, port);
       return { url, adminUrl: adminPort === undefined ? url : await listen(apps.admin, adminPort) };

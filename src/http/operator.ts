@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import type { Context } from "hono";
 import { Hono } from "hono";
 import { getConsoleMode } from "../config/console-mode.ts";
@@ -12,8 +11,7 @@ import { consoleRoutes, isSameOrigin } from "./console/routes.ts";
 import { createConsoleSessions, findSessionProblem } from "./console/sessions.ts";
 import type { HttpContext } from "./context.ts";
 import { createErrorHandler, failureResponse } from "./errors.ts";
-import { answerInTime } from "./first-answers.ts";
-import { getHeaders, getPeer, resolveCaller, ROUTING } from "./transport.ts";
+import { getCaller, getHeaders, ROUTING } from "./transport.ts";
 
 const NO_TOKEN: Failure = {
   code: "unauthorized",
@@ -39,11 +37,7 @@ export function createOperatorRoutes(deps: HttpContext): Hono {
   const app = new Hono(ROUTING);
   app.onError(createErrorHandler(deps.log));
   const { isOperator, hasToken } = createTokenCheck(deps);
-  const sessions = createConsoleSessions(
-    deps.clock,
-    join(deps.stateDir, "console-sessions.json"),
-    deps.operatorTokens,
-  );
+  const sessions = createConsoleSessions(deps.clock);
   const mode = () => getConsoleMode(deps.snapshot().config.gateway);
   // A page of another site can send the cookie along with a form, but neither this header nor this origin.
   const hasSession = (c: Context): boolean =>
@@ -85,20 +79,20 @@ export function createOperatorRoutes(deps: HttpContext): Hono {
     }),
   );
   const describeOperator = (c: Context): string => {
-    const { address } = resolveCaller(getPeer(c), c.req.header("x-forwarded-for"), deps.snapshot());
+    const { address } = getCaller(c, deps.snapshot());
     return `${hasToken(c) ? "admin API" : "console"} ${address}`;
   };
   const admin = lazy(async () => {
     const { createAdminRoutes } = await import("./admin/app.ts");
     return new Hono(ROUTING).route("/admin/v1", createAdminRoutes(deps, deps.workbench));
   });
-  app.all("/admin/v1/*", (c) =>
-    answerInTime(
-      async () =>
-        (await admin()).fetch(c.req.raw, { ...(c.env as object), operator: describeOperator(c) }),
-      deps,
-    ),
-  );
+  app.all("/admin/v1/*", async (c) => {
+    const routes = await admin();
+    const operator = describeOperator(c);
+    return deps.inTime(
+      Promise.resolve(routes.fetch(c.req.raw, { ...(c.env as object), operator })),
+    );
+  });
   app.get("/readyz", async (c) =>
     c.json({ ready: isReady(deps), ...(await showReadiness(deps)) }, isReady(deps) ? 200 : 503),
   );

@@ -1,12 +1,19 @@
 import type { Context } from "hono";
 import { guardRequest } from "../core/http/body.ts";
 import { bodyFailure } from "../intake/body.ts";
+import type { Failure } from "../core/errors.ts";
 import type { HttpContext } from "./context.ts";
 import { failureResponse } from "./errors.ts";
 import { createKeyCheck, getCaller } from "./transport.ts";
 
 /** The longest body of a vendor's webhook. Plugins may set less. */
 const MAX_BYTES = 8 * 2 ** 20;
+
+/** Plugins read the address of a request as a URL. */
+const BAD_HOST: Failure = {
+  code: "invalid_body",
+  message: "the Host header is no host of a URL: send the request to a name or an IP address",
+};
 
 /** Answers `/channels/<id>/…` by its plugin, which checks who sends the request after it has read the body. */
 export function answerChannelRequest(
@@ -27,9 +34,10 @@ export async function answerGuarded(
   deps: HttpContext,
   answer: (request: Request) => Promise<Response> | undefined,
 ): Promise<Response | undefined> {
+  if (!URL.canParse(c.req.url)) return failureResponse(BAD_HOST);
   const snapshot = deps.snapshot();
   const { hooks } = snapshot.config;
-  const { address, share } = getCaller(c, c.req.header("x-forwarded-for"), snapshot);
+  const { address, share } = getCaller(c, snapshot);
   const allowance = deps.bodyBudget.open(share());
   const limits = { maxBytes: MAX_BYTES, timeoutMs: hooks.bodyTimeoutSeconds * 1000, allowance };
   const guarded = guardRequest(c.req.raw, limits);

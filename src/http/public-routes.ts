@@ -1,11 +1,11 @@
 import type { Hono } from "hono";
 import { getConsoleMode } from "../config/console-mode.ts";
-import { homePage, PAGE_HEADERS, stylesheet } from "./console/routes.ts";
+import { PAGE_HEADERS, stylesheet } from "./console/routes.ts";
 import type { HttpContext } from "./context.ts";
 import { notFound } from "./errors.ts";
 import { isReady } from "./operator.ts";
 
-/** Adds what anyone may ask for: probes, the home page, and the reference of the interface unless `gateway.docs` is false. */
+/** Adds what anyone may ask for: probes, and the reference of the interface unless `gateway.docs` is false. */
 export function addPublicRoutes(app: Hono, deps: HttpContext): void {
   app.get("/livez", (c) => c.text("ok"));
   app.get("/readyz", async (c, next) => {
@@ -16,11 +16,9 @@ export function addPublicRoutes(app: Hono, deps: HttpContext): void {
   });
   app.get("/", (c) => {
     const { gateway } = deps.snapshot().config;
-    const at = gateway.adminPort === undefined ? "here" : "elsewhere";
-    return homePage(c, {
-      console: getConsoleMode(gateway) === "off" ? "off" : at,
-      docs: gateway.docs,
-    });
+    if (gateway.adminPort === undefined && getConsoleMode(gateway) !== "off")
+      return c.redirect("/console");
+    return gateway.docs ? c.redirect("/docs") : notFound();
   });
   app.get("/openapi.json", async (c) => {
     const { gateway, hooks } = deps.snapshot().config;
@@ -32,24 +30,9 @@ export function addPublicRoutes(app: Hono, deps: HttpContext): void {
     const { gateway, hooks } = deps.snapshot().config;
     if (!gateway.docs) return notFound();
     const { docsPage } = await import("./openapi/page.ts");
-    const origin = gateway.publicUrl?.replace(/\/$/, "") ?? new URL(c.req.url).origin;
-    return c.html(
-      docsPage({ base: hooks.path, origin, style: "/docs/style.css" }),
-      200,
-      PAGE_HEADERS,
-    );
+    return c.html(docsPage(hooks.path, "/docs/style.css"), 200, PAGE_HEADERS);
   });
   app.get("/docs/style.css", (c) =>
     deps.snapshot().config.gateway.docs ? stylesheet(c) : notFound(),
-  );
-}
-
-/** Adds the home page of the operator's own port. */
-export function addOperatorHome(app: Hono, { snapshot }: HttpContext): void {
-  app.get("/", (c) =>
-    homePage(c, {
-      console: getConsoleMode(snapshot().config.gateway) === "off" ? "off" : "here",
-      docs: false,
-    }),
   );
 }

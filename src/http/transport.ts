@@ -4,12 +4,11 @@ import type { IncomingMessage } from "node:http";
 import type { Context } from "hono";
 import { getPath } from "hono/utils/url";
 import { createAddressList, isLoopback, type AddressList } from "../core/http/address.ts";
-import type { ApiKey, ApiKeys } from "../chat/api-keys.ts";
-import type { Clock } from "../core/clock.ts";
+import type { ApiKey } from "../chat/api-keys.ts";
 import type { Failure } from "../core/errors.ts";
 import { createFailureLimiter } from "../intake/authenticate.ts";
-import type { createSharedCounts } from "../intake/callers.ts";
 import type { RawInput, Snapshot } from "../intake/types.ts";
+import type { HttpContext } from "./context.ts";
 import { Readable } from "node:stream";
 
 /** An answer before it is written, as a `Response` or straight to a socket. */
@@ -126,7 +125,7 @@ const withoutPort = (entry: string): string =>
  * Returns the caller's address: the connection's own, or, if that is a trusted proxy, the last entry of
  * `X-Forwarded-For` that is not one.
  */
-export function clientAddress(
+function clientAddress(
   peer: string,
   forwardedFor: string | undefined,
   trusted: AddressList | undefined,
@@ -149,13 +148,8 @@ export interface ResolvedCaller {
 }
 
 /** Returns the client of a request. */
-export function getCaller(
-  c: Context,
-  forwardedFor: string | undefined,
-  snapshot: Snapshot,
-): ResolvedCaller {
-  return resolveCaller(getPeer(c), forwardedFor, snapshot);
-}
+export const getCaller = (c: Context, snapshot: Snapshot): ResolvedCaller =>
+  resolveCaller(getPeer(c), c.req.header("x-forwarded-for"), snapshot);
 
 /** The address of the connection's other end; undefined for a request that was made in this process. */
 export const getPeer = (c: Context): string | undefined => getIncoming(c)?.socket.remoteAddress;
@@ -301,13 +295,6 @@ export function findHostProblem(c: Context, snapshot: Snapshot): Failure | undef
   };
 }
 
-export interface KeyDeps {
-  clock: Clock;
-  keys: Pick<ApiKeys, "find">;
-  snapshot(): Snapshot;
-  sharedCounts?: ReturnType<typeof createSharedCounts>;
-}
-
 /** Finds the API key of a request, or why it has none. */
 export type CheckKey = (
   c: Context,
@@ -316,7 +303,7 @@ export type CheckKey = (
 /** Creates the check of API keys for one kind of routes, which counts wrong keys by address under `name`. */
 export function createKeyCheck(
   name: string,
-  { clock, keys, snapshot, sharedCounts }: KeyDeps,
+  { clock, keys, snapshot, sharedCounts }: HttpContext,
 ): CheckKey {
   const limiter = createFailureLimiter(clock, sharedCounts?.(name));
   return async (c) => {
@@ -324,7 +311,7 @@ export function createKeyCheck(
     const presented = /^bearer\s+(\S+)\s*$/i.exec(c.req.header("authorization") ?? "")?.[1];
     const key = presented === undefined ? undefined : await keys.find(presented);
     if (key) return { ok: true, key };
-    const { address } = getCaller(c, c.req.header("x-forwarded-for"), snapshot());
+    const { address } = getCaller(c, snapshot());
     const wait = limiter.failed(address);
     if (wait > 0) return { ok: false, failure: { ...TOO_MANY, retryAfterSeconds: wait } };
     return { ok: false, failure: presented === undefined ? NO_KEY : WRONG_KEY };

@@ -190,19 +190,3 @@ export function* splitChunks(blocks: Iterable<TextBlock>): Generator<Chunk> {
   const chunk = buildChunk(current);
   if (chunk) yield chunk;
 }
-
-/** Joins chunks of one document in their order. A chunk may begin with the end of the chunk before it. */
-export function joinChunks(chunks: readonly Pick<Chunk, "text" | "start" | "end">[]): string {
-  let end = 0;
-  return chunks
-    .map((chunk) => {
-      const { text, start } = chunk;
-      // The rows of a table have its header before them, which is not in the document at this place.
-      const repeated =
-        text.length === chunk.end - start ? Math.max(0, Math.min(text.length, end - start)) : 0;
-      end = Math.max(end, chunk.end);
-      return repeated > 0 ? text.slice(repeated) : `\n\n${text}`;
-    })
-    .join("")
-    .trim();
-}

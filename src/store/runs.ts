@@ -91,8 +91,6 @@ export interface MessageSpec extends SpecBase {
 export interface ApiSpec extends SpecBase {
   instructions?: string;
   thinking?: Thinking;
-  /** The ids that a front end gave its chat and message, by the headers' names. */
-  correlation?: Readonly<Record<string, string>>;
   /** The fields of a request for a response that the response repeats. Set if the response can be read again. */
   response?: Readonly<Record<string, unknown>>;
 }

@@ -2,15 +2,13 @@ import { expect, it } from "vitest";
 import type { ApprovalQuestion, SendResult } from "../contract/channel.ts";
 import {
   createHost,
-  EXPECTED,
-  expectResult,
-  HANG_MS,
+  getResult,
   MARK,
   SEND_MS,
+  testFaults,
   type ChannelHarness,
-  type Fault,
 } from "./channel-harness.ts";
-import { expectNoSecret, until, within } from "./harness.ts";
+import { until, within } from "./harness.ts";
 
 const QUESTION: Omit<ApprovalQuestion, "to" | "idempotencyKey"> = {
   code: "7f3",
@@ -26,19 +24,11 @@ const QUESTION: Omit<ApprovalQuestion, "to" | "idempotencyKey"> = {
 /** Declares the tests of a channel that asks with buttons. */
 export function testAsking(harness: () => ChannelHarness): void {
   let asked = 0;
-  const ask = async (ms = SEND_MS): Promise<SendResult> => {
+  const ask = (ms = SEND_MS): Promise<SendResult> | undefined => {
     const { channel, to } = harness();
     const question = { ...QUESTION, to, idempotencyKey: `dlv_ask.${asked++}` };
-    const asking =
-      channel.ask?.(question, AbortSignal.timeout(ms)) ??
-      Promise.reject(new Error("the channel does not ask"));
-    const result = await within(
-      ms + 1_000,
-      "ask",
-      Promise.resolve(asking).catch((): SendResult => ({ status: "retry", reason: "threw" })),
-    );
-    expectResult(result);
-    return result;
+    const { ask: start } = channel;
+    return start && getResult("ask", ms, async (signal) => start.call(channel, question, signal));
   };
 
   it("asks with a button for each verdict, passes on who pressed which, and takes the buttons away", async () => {
@@ -48,7 +38,7 @@ export function testAsking(harness: () => ChannelHarness): void {
     const ending = new AbortController();
     const listening = channel.listen?.(ending.signal, host);
     const result = await ask();
-    expect([result.status, sent().length, sent()[0]?.to]).toEqual(["sent", 1, to]);
+    expect([result?.status, sent().length, sent()[0]?.to]).toEqual(["sent", 1, to]);
     for (const word of ["7f3", "bank.transfer", MARK]) expect(sent()[0]?.text).toContain(word);
     expect(buttons()).toEqual(["Approve", "Deny"]);
     for (const [label, by] of [
@@ -66,7 +56,7 @@ export function testAsking(harness: () => ChannelHarness): void {
     ]);
     // The name of the person who pressed is the vendor's to say: the button is the same for everybody.
     expect(decided[0]?.from).not.toBe(decided[1]?.from);
-    if (channel.endQuestion && result.status === "sent") {
+    if (channel.endQuestion && result?.status === "sent") {
       const ended = {
         to,
         messageIds: result.messageIds ?? [],
@@ -86,14 +76,5 @@ export function testAsking(harness: () => ChannelHarness): void {
     await within(SEND_MS, "the end of `listen`", listening);
   });
 
-  for (const fault of Object.keys(EXPECTED) as Fault[]) {
-    it(`answers ${EXPECTED[fault].join(" or ")} to a question and: ${fault}`, async () => {
-      const { channel, fail, secrets = [] } = harness();
-      if (!fail || !channel.ask) return;
-      fail(fault);
-      const result = await ask(fault === "hang" ? HANG_MS : SEND_MS);
-      expect(EXPECTED[fault]).toContain(result.status);
-      if (result.status !== "sent") expectNoSecret(result.reason, [MARK, ...secrets]);
-    });
-  }
+  testFaults(harness, " a question and", ask);
 }

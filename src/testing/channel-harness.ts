@@ -1,4 +1,4 @@
-import { expect } from "vitest";
+import { expect, it } from "vitest";
 import type {
   Channel,
   ChannelHost,
@@ -8,7 +8,7 @@ import type {
   Verdict,
 } from "../contract/channel.ts";
 import { parseDecision } from "../vocabulary/decision.ts";
-import { expectText, type Harness } from "./harness.ts";
+import { expectNoSecret, expectText, within, type Harness } from "./harness.ts";
 
 /** Ways in which the far side of a channel may fail. */
 export type Fault =
@@ -62,7 +62,7 @@ export const EXPECTED: Record<Fault, readonly SendResult["status"][]> = {
   "bad-credential": ["failed"],
   "no-such-recipient": ["failed"],
 };
-export const HANG_MS = 200;
+const HANG_MS = 200;
 export const SEND_MS = 5_000;
 export const MARK = "body-mark-7f3a";
 
@@ -80,6 +80,48 @@ export function expectResult(result: SendResult): void {
       expect(["failed", "unknown"]).toContain(result.status);
       expectText(result.reason);
   }
+}
+
+/** Resolves to the result of a send, as the gateway takes it: an error counts as `retry`, but it must come soon after the signal. */
+export async function getResult(
+  what: string,
+  ms: number,
+  start: (signal: AbortSignal) => Promise<SendResult>,
+): Promise<SendResult> {
+  const sending = start(AbortSignal.timeout(ms)).catch((error: unknown): SendResult => {
+    expect(error).toBeInstanceOf(Error);
+    return { status: "retry", reason: (error as Error).message || "threw" };
+  });
+  const result = await within(ms + 1_000, what, sending);
+  expectResult(result);
+  return result;
+}
+
+/**
+ * Declares that a channel answers each of the faults rightly, without a secret in a reason.
+ * @param what the thing that is sent, as the names of the tests have it
+ * @param send sends it within so many milliseconds; undefined if the channel cannot.
+ */
+export function testFaults(
+  harness: () => ChannelHarness,
+  what: string,
+  send: (ms: number) => Promise<SendResult> | undefined,
+  faults = Object.keys(EXPECTED) as Fault[],
+): void {
+  for (const fault of faults)
+    it(`answers ${EXPECTED[fault].join(" or ")} to${what}: ${fault}`, async () => {
+      const { fail, retryAfterMs = 0, secrets = [] } = harness();
+      if (!fail) return;
+      fail(fault);
+      const result = await send(fault === "hang" ? HANG_MS : SEND_MS);
+      if (!result) return;
+      expect(EXPECTED[fault]).toContain(result.status);
+      if (result.status === "sent") return;
+      expectNoSecret(result.reason, [MARK, ...secrets]);
+      // The vendor's wish.
+      if (fault === "rate-limited" && result.status === "retry" && retryAfterMs > 0)
+        expect(result.afterMs).toBeGreaterThanOrEqual(retryAfterMs);
+    });
 }
 
 /** A decision, as it reached the gateway. */

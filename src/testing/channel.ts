@@ -11,13 +11,12 @@ import type {
 import { testAsking } from "./channel-asking.ts";
 import {
   createHost,
-  EXPECTED,
   expectResult,
-  HANG_MS,
+  getResult,
   MARK,
   SEND_MS,
+  testFaults,
   type ChannelHarness,
-  type Fault,
 } from "./channel-harness.ts";
 import {
   expectNoSecret,
@@ -58,16 +57,12 @@ function testStreaming(harness: () => ChannelHarness): void {
 
 /** Declares the tests of the typing sign, for a channel that has one and whose far side can tell of it. */
 function testTyping(harness: () => ChannelHarness): void {
-  const show = async (ms = SEND_MS): Promise<SendResult | undefined> => {
+  const show = (ms = SEND_MS): Promise<SendResult> | undefined => {
     const { channel, to, typing } = harness();
-    if (!channel.typing || !typing) return undefined;
+    const { typing: sign } = channel;
+    if (!sign || !typing) return undefined;
     const place: TypingPlace = { to, ...typing.place };
-    const shown = channel.typing
-      .show(place, AbortSignal.timeout(ms))
-      .catch((error: unknown): SendResult => ({ status: "retry", reason: String(error) }));
-    const result = await within(ms + 1_000, "typing.show", shown);
-    expectResult(result);
-    return result;
+    return getResult("typing.show", ms, async (signal) => sign.show(place, signal));
   };
 
   it("shows that the agent is typing, and sends no message by that", async () => {
@@ -81,42 +76,10 @@ function testTyping(harness: () => ChannelHarness): void {
     expect(channel.typing?.everyMs).toBeGreaterThanOrEqual(1_000);
   });
 
-  it.each(["rate-limited", "unavailable", "hang"] as const)(
-    "tells that the sign could not be shown: %s",
-    async (fault) => {
-      const { fail, retryAfterMs, secrets = [] } = harness();
-      if (!fail) return;
-      fail(fault);
-      const result = await show(fault === "hang" ? HANG_MS : SEND_MS);
-      if (!result) return;
-      expect(EXPECTED[fault]).toContain(result.status);
-      if (result.status === "sent") return;
-      expectNoSecret(result.reason, secrets);
-      // A vendor's wish counts for signs too.
-      if (fault !== "rate-limited" || retryAfterMs === undefined) return;
-      expect(result.status === "retry" && result.afterMs).toBeGreaterThanOrEqual(retryAfterMs);
-    },
-  );
+  testFaults(harness, " the typing sign and", show, ["rate-limited", "unavailable", "hang"]);
 }
 
 export type { ChannelHarness, Fault } from "./channel-harness.ts";
-
-/** Sends as the gateway does: an error that `send` throws counts as `retry`, but it must end soon after its signal. */
-async function sendOnce(
-  channel: Channel,
-  message: OutgoingMessage,
-  ms = SEND_MS,
-): Promise<SendResult> {
-  const sending = Promise.resolve(channel.send(message, AbortSignal.timeout(ms))).catch(
-    (error: unknown): SendResult => {
-      expect(error).toBeInstanceOf(Error);
-      return { status: "retry", reason: (error as Error).message || "threw" };
-    },
-  );
-  const result = await within(ms + 1_000, "send", sending);
-  expectResult(result);
-  return result;
-}
 
 /**
  * Declares the tests that every channel passes: what `send` answers, that no text is lost, recipients, and for a channel
@@ -131,12 +94,15 @@ export function testChannel(name: string, open: Open<ChannelHarness>): void {
       text,
       idempotencyKey: `dlv_test.${count++}`,
     });
-    const send = (text: string, ms?: number): Promise<SendResult> =>
-      sendOnce(harness().channel, message(text), ms);
+    const sendOnce = (sent: OutgoingMessage, ms = SEND_MS): Promise<SendResult> =>
+      getResult("send", ms, async (signal) => harness().channel.send(sent, signal));
+    const send = (text: string): Promise<SendResult> => sendOnce(message(text));
 
     testTexts(harness, send);
     testRecipients(harness);
-    testFaults(harness, send);
+    testFaults(harness, "", (ms) =>
+      sendOnce(message(`The text ${MARK} stays out of reasons.`), ms),
+    );
     testReceiving(harness);
     testSendingFiles(harness);
     testAsking(harness);
@@ -145,8 +111,7 @@ export function testChannel(name: string, open: Open<ChannelHarness>): void {
 
     it("passes the same idempotency key in each try at a message", async () => {
       const same = message("Once.");
-      for (let tries = 0; tries < 2; tries++)
-        expect((await sendOnce(harness().channel, same)).status).toBe("sent");
+      for (let tries = 0; tries < 2; tries++) expect((await sendOnce(same)).status).toBe("sent");
       const keys = harness()
         .sent()
         .map(({ key }) => key);
@@ -189,7 +154,7 @@ function testSendingFiles(harness: () => ChannelHarness): void {
   });
 }
 
-type Send = (text: string, ms?: number) => Promise<SendResult>;
+type Send = (text: string) => Promise<SendResult>;
 
 function testTexts(harness: () => ChannelHarness, send: Send): void {
   it("sends a text and says so", async () => {
@@ -259,24 +224,6 @@ function testRecipients(harness: () => ChannelHarness): void {
       });
     if (channel.defaultTo !== undefined) expect(parse(channel.defaultTo).ok).toBe(true);
   });
-}
-
-function testFaults(harness: () => ChannelHarness, send: Send): void {
-  for (const fault of Object.keys(EXPECTED) as Fault[]) {
-    it(`answers ${EXPECTED[fault].join(" or ")} to: ${fault}`, async () => {
-      const { fail, retryAfterMs, secrets = [] } = harness();
-      if (!fail) return;
-      fail(fault);
-      const result = await send(
-        `The text ${MARK} stays out of reasons.`,
-        fault === "hang" ? HANG_MS : SEND_MS,
-      );
-      expect(EXPECTED[fault]).toContain(result.status);
-      if (fault === "rate-limited" && result.status === "retry" && retryAfterMs !== undefined)
-        expect(result.afterMs).toBeGreaterThanOrEqual(retryAfterMs);
-      if (result.status !== "sent") expectNoSecret(result.reason, [MARK, ...secrets]);
-    });
-  }
 }
 
 /** Expects a message for the agent with this text, which `send` can answer. */

@@ -70,7 +70,6 @@ async function inSpan(current: Try, work: () => Promise<void>): Promise<void> {
   const { run, agent } = current;
   const { id, kind, eventId, mapping, attempts, spec } = run;
   const { session, trace } = spec;
-  const correlation = ("correlation" in spec && spec.correlation) || {};
   const name = agent?.name ?? session.agentId;
   const attributes = {
     "gen_ai.operation.name": "invoke_agent",
@@ -82,9 +81,6 @@ async function inSpan(current: Try, work: () => Promise<void>): Promise<void> {
     "rouse.run.attempt": attempts + 1,
     "rouse.event.id": eventId ?? undefined,
     "rouse.mapping": mapping,
-    ...Object.fromEntries(
-      Object.entries(correlation).map(([header, value]) => [`rouse.api.${header}`, value]),
-    ),
   };
   await current.deps.traces.span(
     `invoke_agent ${name}`,

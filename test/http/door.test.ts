@@ -239,9 +239,14 @@ describe("addresses", () => {
   it.each(["rouse.1", "1.2.3.4.5", "127.0.0.1:99999"])(
     "the host %j, which no URL can have: rejected requests are answered",
     async (host) => {
-      const { ask, socket } = await openConnection(world.url);
-      expect(statusOf(await ask(post("/hooks/wake", WAKE, { host })))).toBe(401);
-      socket.destroy();
+      for (const [path, status] of [
+        ["/hooks/wake", 401],
+        ["/channels/desk/x", 400],
+      ] as const) {
+        const { ask, socket } = await openConnection(world.url);
+        expect(statusOf(await ask(post(path, WAKE, { host })))).toBe(status);
+        socket.destroy();
+      }
     },
   );
 });

@@ -1,4 +1,3 @@
-import { createHmac } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -8,7 +7,6 @@ import {
   type DeliveryView,
   type RunDetail,
   type EventView,
-  type ReportedError,
 } from "rouse";
 import { embed, hook, keepingLog, keepingPlugin, ownFolder, TOKEN, until } from "./support.ts";
 
@@ -52,7 +50,6 @@ describe("a gateway inside another program", () => {
   });
 
   it("takes events without HTTP, by the same mappings and keys, and says what became of each", async () => {
-    const secret = "signing-secret-of-the-test";
     const mappings = [
       {
         id: "shop",
@@ -66,7 +63,7 @@ describe("a gateway inside another program", () => {
         match: { path: "signed" },
         action: "wake" as const,
         textTemplate: "{{text}}",
-        auth: { scheme: "github", secret },
+        auth: { scheme: "github", secret: "signing-secret-of-the-test" },
       },
     ];
     const gateway = await embed({ config: { hooks: { enabled: true, token: TOKEN, mappings } } });
@@ -99,25 +96,13 @@ describe("a gateway inside another program", () => {
       error: { code: "invalid_json" },
     });
     await expect(gateway.receive({ path: "shop", body: { kind: 7n } })).rejects.toThrow(TypeError);
-    // The program vouches for its own events; what it relays has to prove itself.
+    // The program vouches for its own events.
     const body = Buffer.from('{"text":"hi"}');
-    const relayed = (signature: string) =>
-      gateway.receive(
-        { path: "signed", body, headers: { "X-Hub-Signature-256": signature } },
-        { kind: "http", address: "203.0.113.9" },
-      );
     expect(await gateway.receive({ path: "signed", body })).toMatchObject({
       outcome: "accepted",
       actions: [{ systemEventId: expect.any(String) }],
     });
-    expect(await relayed("sha256=00")).toMatchObject({
-      kind: "denied",
-      error: { code: "unauthorized" },
-    });
-    expect(
-      await relayed(`sha256=${createHmac("sha256", secret).update(body).digest("hex")}`),
-    ).toMatchObject({ outcome: "accepted" });
-    const outcomes = ["accepted", "duplicate", "unmatched", "rejected", "accepted", "accepted"];
+    const outcomes = ["accepted", "duplicate", "unmatched", "rejected", "accepted"];
     await until(() => recorded.length === outcomes.length);
     expect(recorded.map(({ outcome }) => outcome).toSorted()).toEqual(outcomes.toSorted());
     await gateway.stop();
@@ -323,11 +308,10 @@ describe("what a program does wrong", () => {
     expect(await problems(embed({ stateDir }))).toEqual(["store_locked"]);
   });
 
-  it("listeners that throw, reject or never end hold up nothing; errors of the gateway are reported", async () => {
+  it("listeners that throw, reject or never end hold up nothing", async () => {
     const log = keepingLog();
     const { plugin, sent } = keepingPlugin();
     const gateway = await embed({ plugins: [plugin], log });
-    const errors: ReportedError[] = [];
     let heard = 0;
     gateway.on("event.recorded", () => {
       heard++;
@@ -335,7 +319,6 @@ describe("what a program does wrong", () => {
     });
     gateway.on("run.ended", async () => Promise.reject(new Error("canary-rejected")));
     gateway.on("run.ended", () => new Promise(() => undefined));
-    gateway.on("error", (error) => void errors.push(error));
     const off = gateway.on("event.recorded", () => void heard++);
     await gateway.start();
     await gateway.fetch(hook("agent", { message: "hi" }));
@@ -351,15 +334,6 @@ describe("what a program does wrong", () => {
     expect(failed()[0]).toMatchObject({
       level: "warn",
       fields: { event: "event.recorded", err: { name: "TypeError" } },
-    });
-    expect(errors).toEqual([]);
-    const config = { hooks: { enabled: true, token: TOKEN }, log: { level: "silent" as const } };
-    const changed = await embed({ config, log });
-    changed.on("error", (error) => void errors.push(error));
-    Object.assign(config.hooks, { nonsense: 1 });
-    await changed.reload();
-    expect(await until(() => errors[0])).toMatchObject({
-      message: expect.stringContaining("has problems") as string,
     });
   });
 });

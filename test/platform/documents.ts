@@ -2,7 +2,6 @@ import { readdirSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { expect } from "vitest";
-import { expectDocumented } from "../http/conformance.ts";
 import { FIXTURES } from "../knowledge/world.ts";
 import { platformWorld, readAnswer, type Called, type PlatformWorld } from "./world.ts";
 
@@ -168,43 +167,16 @@ export async function expectOwnership(world: DocumentsWorld, word: () => string)
   expect((await world.del(`documents/${ofAll.id}`)).status).toBe(200);
 }
 
-/** Documents of several languages are found over HTTP by other forms of their words, and their passages are opened by number. */
+/** Documents of several languages are found over HTTP by other forms of their words. */
 export async function expectLanguages(world: DocumentsWorld): Promise<void> {
   const german =
     "Die Krankenhäuser der Insel werden jeden Morgen beliefert. Das ist für die Patienten wichtig.";
   const russian =
     "Потерянные зонты хранятся на складе девяносто дней. После этого они передаются музею.";
-  const { body } = await world.index("insel.txt", german);
+  await world.index("insel.txt", german);
   await world.index("зонты.txt", russian);
   expect((await world.search("Krankenhauslieferung"))[0]).toBe(german);
   expect((await world.search("зонтик"))[0]).toBe(russian);
-
-  const passage = await world.get(`documents/${body.id}/passages/0`);
-  expectDocumented(
-    "GET",
-    `/v1/knowledge/documents/${body.id}/passages/0`,
-    passage.status,
-    passage.body,
-  );
-  expect(passage.body).toMatchObject({
-    object: "knowledge.passage",
-    chunk_id: `${body.id}#0`,
-    number: 0,
-    text: german,
-    filename: "insel.txt",
-  });
-  const problem = async (path: string, key?: string): Promise<unknown[]> => {
-    const answer = await world.get(`documents/${path}`, key);
-    return [answer.status, answer.body.error.code, answer.body.error.param];
-  };
-  expect(await problem(`${body.id}/passages/1`)).toEqual([404, "passage_not_found", "n"]);
-  expect(await problem(`${body.id}/passages/-1`)).toEqual([400, "invalid_value", "n"]);
-  expect(await problem(`${body.id}/passages/0`, STRANGER)).toEqual([
-    404,
-    "document_not_found",
-    "id",
-  ]);
-  expect(await problem("doc_0/passages/0")).toEqual([404, "document_not_found", "id"]);
 }
 
 /** A turn of an agent with `auto` is given four passages of a document at most; a search returns as many as it has. */

@@ -2,9 +2,6 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { disarm, createReplyCleaner } from "../../src/agent/reply/disarm.ts";
-import { findLive } from "../agent/markdown-judge.ts";
-import { generateAnswer, restoreImages, type GeneratedAnswer } from "./answers.ts";
 import { KEY, platformWorld, USER, type PlatformWorld } from "./world.ts";
 
 interface ClientRequest {
@@ -138,35 +135,6 @@ describe("clients, as their sources build their requests", () => {
       expect([status, content]).toEqual([200, answer]);
     },
   );
-});
-
-describe("answers of markdown, code, HTML, JSON and XML", () => {
-  const expectExact = (
-    { text, images }: GeneratedAnswer,
-    whole: string,
-    streamed: string,
-  ): void => {
-    expect(streamed).toBe(whole);
-    expect(restoreImages(whole, images)).toBe(text);
-    expect(whole === text, text).toBe(images.length === 0);
-  };
-  const toPieces = (text: string): string[] => text.match(/[^]{1,40}/g) ?? [];
-  const generate = (count: number): GeneratedAnswer[] => {
-    const answers = Array.from({ length: count }, (_, seed) => generateAnswer(seed));
-    expect(new Set(answers.map(({ images }) => images.length > 0)).size).toBe(2);
-    return answers;
-  };
-
-  it("200 differ in no byte but images, whole and in pieces", () => {
-    for (const [number, answer] of generate(200).entries()) {
-      const cleaner = createReplyCleaner();
-      const streamed = toPieces(answer.text).map((piece) => cleaner.push(piece));
-      const whole = disarm(answer.text);
-      expectExact(answer, whole, streamed.join("") + cleaner.end());
-      // Judging takes longer than all else.
-      if (number % 5 === 0) expect(findLive(whole)).toEqual([]);
-    }
-  });
 });
 
 describe("requests below a base with too much", () => {

@@ -2,17 +2,14 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { FIXTURES } from "../knowledge/world.ts";
-import { DESK, documentsWorld, SALES, STRANGER, type DocumentsWorld } from "./documents.ts";
-import { KEY, MCP } from "./world.ts";
+import { DESK, documentsWorld, type DocumentsWorld } from "./documents.ts";
+import { MCP } from "./world.ts";
 
-/** A key that may talk to agents, and not read documents. */
-const TALKER = "rk_talker-key-0123456789-0123456789";
 let world: DocumentsWorld;
 beforeAll(async () => {
   world = await documentsWorld({
     config: { mcp: MCP },
     agents: [{ id: "ops", tools: ["town.erase"] }, { id: "sales" }],
-    keys: [{ id: "talker", key: TALKER, tenant: "shop", scopes: ["chat"] }],
     platform: { knowledge: { files: 3, fileMb: 1 } },
   });
 });
@@ -137,7 +134,6 @@ describe("a file of a message", () => {
       { file_data: dataUri(Buffer.from([0, 1, 2, 0xff, 0xfe, 0, 0, 7])), filename: "a.bin" },
       "unsupported_content",
     ],
-    ["both data and an id", { file_data: dataUri("x"), file_id: "doc_1" }, "invalid_file"],
   ])("with %s is refused", async (_name, file, code) => {
     const { status, body } = await send(file);
     expect([status, body.error.param, body.error.code]).toEqual([
@@ -159,35 +155,5 @@ describe("a file of a message", () => {
       "messages[0].content[4]",
       "too_many_files",
     ]);
-  });
-});
-
-describe("the id of an uploaded document", () => {
-  it("stands for its text, for keys that may read it", async () => {
-    const long = Array.from(
-      { length: 900 },
-      (_, n) => `Order ${n} was paid by customer number ${n * 7}.`,
-    ).join("\n\n");
-    const { id } = (await world.index("orders.txt", long)).body;
-    expect((await send({ file_id: id })).status).toBe(200);
-    const [, text = ""] = given();
-    expect(text).toMatch(wrapped("orders\\.txt", "Order 0 was paid"));
-    // Each order once, though passages begin with the end of the one before.
-    expect(text.match(/Order \d+ was paid/g)).toHaveLength(900);
-    for (const key of [STRANGER, KEY, TALKER]) {
-      const { status, body } = await send({ file_id: id }, key);
-      expect([status, body.error.param, body.error.code]).toEqual([
-        400,
-        "messages[0].content[1]",
-        "file_not_found",
-      ]);
-    }
-    expect((await send({ file_id: "doc_nothing" })).body.error.code).toBe("file_not_found");
-    const hidden = (await world.index("ops.txt", "For ops alone.", { agent_id: "ops" })).body.id;
-    const { body } = await world.chat(
-      { model: "sales", messages: withFiles({ file_id: hidden }) },
-      { key: SALES },
-    );
-    expect(body.error.code).toBe("file_not_found");
   });
 });

@@ -223,10 +223,7 @@ it.each<[object, string]>([
   [{ input: "" }, "input"],
   [{ input: [] }, "input"],
   [{ input: undefined }, "input"],
-  [
-    { input: [{ role: "user", content: [{ type: "input_file", file_id: "f" }] }] },
-    "input[0].content[0]",
-  ],
+  [{ input: [{ role: "user", content: [{ type: "input_file" }] }] }, "input[0].content[0]"],
   [{ input: [{ type: "function_call_output", call_id: "c", output: "x" }] }, "input"],
   [{ tools: [{ type: "web_search" }] }, "tools[0].type"],
   [{ reasoning: { effort: "utmost" } }, "reasoning.effort"],

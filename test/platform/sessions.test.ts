@@ -45,23 +45,7 @@ describe("the id", () => {
     );
   });
 
-  it.each<[string, object, string]>([
-    ["conversation_id", { conversation_id: "s" }, "session_id"],
-    ["metadata.conversation_id", { metadata: { conversation_id: "s" } }, "metadata.session_id"],
-  ])("in %s is deprecated: the answer and the run say so", async (field, more, instead) => {
-    const { headers } = await say("hi", {}, more);
-    expect([headers.get("x-session-id"), headers.get("deprecation")]).toEqual([
-      "s",
-      expect.stringMatching(/^@\d+$/),
-    ]);
-    const [run] = (await world.admin("/admin/v1/runs")).body.runs;
-    expect(run.warnings).toEqual([
-      `the field ${field} names the session and is deprecated: send ${instead}`,
-    ]);
-    expect((await say("hi", { "x-session-id": "s" })).headers.get("deprecation")).toBeNull();
-  });
-
-  it("is none of the ids that front ends add to all of their requests: these are in the run's record", async () => {
+  it("is none of the ids that front ends add to all of their requests", async () => {
     const ids = {
       "x-openwebui-chat-id": "chat-1",
       "x-openwebui-message-id": "msg-1",
@@ -76,8 +60,6 @@ describe("the id", () => {
     await say("two", ids);
     expect(told(1)).toEqual([["user", "two"]]);
     expect(await sessionKeys()).toEqual([]);
-    const [, run] = (await world.admin("/admin/v1/runs")).body.runs;
-    expect((await world.admin(`/admin/v1/runs/${run.id}`)).body.run.correlation).toEqual(ids);
   });
 
   it("is `user` only where the key says so", async () => {

@@ -1,6 +1,7 @@
 import { renderIssue } from "../../config/issues.ts";
 import { tokenInShell } from "../../config/load.ts";
-import type { LOG_LEVELS } from "../../core/log.ts";
+import { safeError } from "../../core/errors.ts";
+import type { LOG_LEVELS, Logger } from "../../core/log.ts";
 import type { RunningGateway } from "../../gateway/gateway.ts";
 import type { Addresses } from "../../gateway/types.ts";
 import { doing, type Given } from "../command.ts";
@@ -85,6 +86,30 @@ function untilStopped(gateway: RunningGateway, io: CliIo): Promise<void> {
   });
 }
 
+/** The address of the program's own files, as a stack has it. */
+const OWN_CODE = new URL("../../", import.meta.url).href;
+
+/** True if the program's own code was running or waiting when an error was made, and not a plugin or a package of one alone. */
+export function isOwnError(error: unknown): boolean {
+  const frames = (safeError(error).frames ?? []).filter((frame) => !frame.includes("node:"));
+  return frames.some(
+    (frame, index) => frame.includes(OWN_CODE) && (index === 0 || frame.startsWith("at async ")),
+  );
+}
+
+/** Decides about a promise whose error nothing handles: a plugin's is logged; one of the program's own may have been a worker. */
+function watchStrayErrors(log: Logger): void {
+  process.on("unhandledRejection", (error) => {
+    if (!isOwnError(error))
+      return log.error(
+        { err: error },
+        "a plugin did not handle an error; its frames name the file",
+      );
+    log.fatal({ err: error }, "the gateway ends because of an error of its own; start it again");
+    process.exit(1);
+  });
+}
+
 async function startGateway(io: CliIo, options: Given<typeof START_OPTIONS>): Promise<void> {
   // By default Node opens its inspector at this signal, to anyone on this machine.
   process.on("SIGUSR1", () => undefined);
@@ -92,6 +117,7 @@ async function startGateway(io: CliIo, options: Given<typeof START_OPTIONS>): Pr
   const { openGateway } = await import("../../gateway/gateway.ts");
   const level = io.env["ROUSE_LOG_LEVEL"] as (typeof LOG_LEVELS)[number] | undefined;
   const log = createProgramLogger(level ?? "info", io.env);
+  watchStrayErrors(log);
   const work = io.terminal.err ? (await import("./work-lines.ts")).showWork(log) : {};
   const gateway = await openGateway({
     ...toSnapshotOptions(options, io),

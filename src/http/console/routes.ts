@@ -8,14 +8,20 @@ import { collectBytes } from "../../intake/body.ts";
 import { bodySource, getPeer } from "../transport.ts";
 import { failureResponse, notFound } from "../errors.ts";
 import type { ConsoleMode } from "../../config/console-mode.ts";
-import { createConsoleAssets, type ConsoleAssets } from "./assets.ts";
-import { renderCookie, type ConsoleSessions } from "./sessions.ts";
+import { createConsoleAssets } from "./assets.ts";
+import { renderCookie, type createConsoleSessions } from "./sessions.ts";
 
 const OFF =
   'The console is turned off (`gateway.console: "off"`). The command line has all of it: `rouse --help`.\n';
 
-export interface ConsoleDeps {
-  sessions: ConsoleSessions;
+/** Stands before the output of a build that failed, in a clone. */
+const NOT_BUILT =
+  "The console could not be built. Repair what the lines below name, then load this page again.\n\n";
+
+type ReadAsset = ReturnType<typeof createConsoleAssets>;
+
+interface ConsoleDeps {
+  sessions: ReturnType<typeof createConsoleSessions>;
   limiter: FailureLimiter;
   /** Returns true for the gateway token. */
   isOperator(token: string): boolean;
@@ -46,37 +52,12 @@ export const PAGE_HEADERS = {
 /** Browsers ask for no password because of it, as they would for `Basic`. */
 const CHALLENGE = 'Bearer realm="rouse"';
 
-function page(
-  c: Context,
-  name: string,
-  status: 200 | 401 | 429 | 500 | 503 = 200,
-  message = "",
-): Response {
+function page(c: Context, name: string, status: 200 | 401 | 429 = 200, message = ""): Response {
   return c.body(file(name).replace("{{message}}", message), status, {
     ...PAGE_HEADERS,
     "content-type": getMimeType(name) ?? "text/plain",
     ...(status === 401 ? { "www-authenticate": CHALLENGE } : {}),
   });
-}
-
-const CONSOLE_AT = {
-  here: '<a href="/console">The operator\'s page</a>',
-  elsewhere: "The operator's page is at the admin port, under /console.",
-  off: "The operator's page is turned off.",
-};
-
-/** The page at `/`: where the other pages are. `console`: whether the operator's page is on this port. */
-export function homePage(
-  c: Context,
-  { console, docs }: { console: "here" | "elsewhere" | "off"; docs: boolean },
-): Response {
-  const operator = CONSOLE_AT[console];
-  return page(
-    c,
-    "home.html",
-    200,
-    docs ? `${operator} <a href="/docs">The HTTP interface</a>` : operator,
-  );
 }
 
 /** The one stylesheet of all pages. */
@@ -91,34 +72,12 @@ export function isSameOrigin(c: Context): boolean {
   return origin === undefined || URL.parse(origin)?.host === c.req.header("host");
 }
 
-const escapeHtml = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
-
-/** Renders the page that a clone shows while the console is built, or if that failed. */
-function unbuiltPage(
-  c: Context,
-  state: Exclude<ReturnType<ConsoleAssets["prepare"]>, { state: "ready" }>,
-): Response {
-  const [refresh, message, status] =
-    state.state === "building"
-      ? [
-          '<meta http-equiv="refresh" content="1" />',
-          "<p>Building the console from its sources. This takes a few seconds.</p>",
-          503 as const,
-        ]
-      : [
-          "",
-          `<p>The console could not be built. Repair what the lines below name, then load this page again.</p><pre>${escapeHtml(state.output)}</pre>`,
-          500 as const,
-        ];
-  const text = file("building.html")
-    .replace("{{refresh}}", refresh)
-    .replace("{{message}}", () => message);
-  return c.body(text, status, { ...PAGE_HEADERS, "content-type": "text/html; charset=utf-8" });
-}
-
 /** A file of the built page. Its name holds a digest of what is in it, so browsers may keep it; `index.html` is asked for again. */
-function assetPage(c: Context, assets: ConsoleAssets, name: string): Response {
-  const asset = assets.read(name, /\bbr\b/.test(c.req.header("accept-encoding") ?? ""));
+async function assetPage(c: Context, read: ReadAsset, name: string): Promise<Response> {
+  const asset = await read(name, /\bbr\b/.test(c.req.header("accept-encoding") ?? "")).catch(
+    String,
+  );
+  if (typeof asset === "string") return c.text(`${NOT_BUILT}${asset}\n`, 500, PAGE_HEADERS);
   if (!asset) return notFound();
   const headers: Record<string, string> = {
     ...PAGE_HEADERS,
@@ -142,7 +101,7 @@ export function consoleRoutes({
   mode,
 }: ConsoleDeps): Hono {
   const app = new Hono();
-  const assets = createConsoleAssets();
+  const readAsset = createConsoleAssets();
   app.use("*", (c, next) =>
     mode() === "off" ? Promise.resolve(c.text(OFF, 404, PAGE_HEADERS)) : next(),
   );
@@ -150,14 +109,12 @@ export function consoleRoutes({
   app.use("/assets/*", compress());
   const mayEnter = (c: Context): boolean => hasToken(c) || sessions.has(c.req.header("cookie"));
   const isSecure = (c: Context): boolean => c.req.header("x-forwarded-proto") === "https";
-  app.get("/", (c) => {
-    if (!mayEnter(c)) return page(c, "signin.html", 401);
-    const state = assets.prepare();
-    return state.state === "ready" ? assetPage(c, assets, "index.html") : unbuiltPage(c, state);
-  });
+  app.get("/", (c) =>
+    mayEnter(c) ? assetPage(c, readAsset, "index.html") : page(c, "signin.html", 401),
+  );
   app.get("/style.css", stylesheet);
   app.get("/assets/:name", (c, next) =>
-    mayEnter(c) ? assetPage(c, assets, `assets/${c.req.param("name")}`) : next(),
+    mayEnter(c) ? assetPage(c, readAsset, `assets/${c.req.param("name")}`) : next(),
   );
   app.post("/session", async (c) => {
     if (!isSameOrigin(c)) return page(c, "signin.html", 401, "Sign in on this page itself.");

@@ -17,7 +17,6 @@ type Media = { content?: Record<string, { schema: Schema }> };
 const FORM = "multipart/form-data";
 interface Operation {
   summary: string;
-  security?: object[];
   parameters?: { name: string; in: string; required?: boolean; schema: Schema }[];
   requestBody?: Media;
   responses: Record<string, Media & { description: string }>;
@@ -73,24 +72,7 @@ function requestFields(media: Media | undefined): string {
   return form ? `<p>As ${code(FORM)}:</p>${fields(form)}<p>In JSON:</p>${inJson}` : inJson;
 }
 
-function curl(method: string, path: string, operation: Operation, origin: string): string {
-  const secret = operation.security?.some((one) => "apiKey" in one)
-    ? "ROUSE_API_KEY"
-    : "ROUSE_TOKEN";
-  const header = operation.security?.length === 0 ? "" : ` -H "authorization: Bearer $${secret}"`;
-  const { required = [], properties = {} } = getSchema(operation.requestBody);
-  const body = Object.fromEntries(
-    required.map((name) => [name, properties[name]?.type === "array" ? [] : "…"]),
-  );
-  const isForm = operation.requestBody?.content?.[FORM] !== undefined;
-  const inJson = operation.requestBody
-    ? ` -H 'content-type: application/json' -d '${JSON.stringify(body)}'`
-    : "";
-  const data = isForm ? " -F 'file=@handbook.pdf'" : inJson;
-  return `curl -sS${method === "get" ? "" : ` -X ${method.toUpperCase()}`} ${origin}${path}${header}${data}`;
-}
-
-function section(method: string, path: string, operation: Operation, origin: string): string {
+function section(method: string, path: string, operation: Operation): string {
   const parameters = (operation.parameters ?? [])
     .map((one) => `<li>${code(one.name)} in the ${escape(one.in)}</li>`)
     .join("");
@@ -100,7 +82,7 @@ function section(method: string, path: string, operation: Operation, origin: str
   });
   return `<section><h2>${code(`${method.toUpperCase()} ${path}`)}</h2><p>${escape(operation.summary)}</p>
 ${parameters ? `<ul>${parameters}</ul>` : ""}${requestFields(operation.requestBody)}
-<pre>${escape(curl(method, path, operation, origin))}</pre>${answers.join("")}</section>`;
+${answers.join("")}</section>`;
 }
 
 // Not a ready-made viewer: RapiDoc 9.3 (863 kB), OpenAPI Explorer 2.4 (754 kB) and Scalar 1.72 (3.6 MB, and it calls home) all
@@ -108,20 +90,13 @@ ${parameters ? `<ul>${parameters}</ul>` : ""}${requestFields(operation.requestBo
 
 /**
  * The reference page at `/docs`, from the published document: one page without scripts, and nothing from elsewhere.
- * `base` is `hooks.path`, `origin` stands in the examples; `style` is the address of the stylesheet.
+ * @param base `hooks.path`
+ * @param style the address of the stylesheet
  */
-export function docsPage({
-  base,
-  origin,
-  style,
-}: {
-  base: string;
-  origin: string;
-  style: string;
-}): string {
+export function docsPage(base: string, style: string): string {
   const { info, paths } = openApiDocument(base) as Document;
   const sections = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => section(method, path, operation, origin)),
+    Object.entries(methods).map(([method, operation]) => section(method, path, operation)),
   );
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">

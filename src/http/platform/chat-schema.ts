@@ -36,7 +36,7 @@ export const fileFields = {
     .nullish()
     .describe("`data:application/pdf;base64,…`, of any format that documents may have."),
   filename: text.max(300).nullish(),
-  file_id: text.nullish().describe("The id of an uploaded document."),
+  file_id: unsupported("send the file as `file_data`, or let the agent search the document"),
 };
 const filePart = z.object({ type: z.literal("file"), file: z.object(fileFields) });
 export const refusalPart = z.object({ type: z.literal("refusal"), refusal: text });
@@ -160,7 +160,7 @@ export const commonFields = {
   session_id: sessionName
     .nullish()
     .describe("Names the session: with one user message alone, the server keeps the history."),
-  conversation_id: sessionName.nullish().meta({ deprecated: true }).describe("Use `session_id`."),
+  conversation_id: sessionName.nullish().describe("The same as `session_id`."),
 };
 
 const STOPS = "send a string, or a list of at most four strings";

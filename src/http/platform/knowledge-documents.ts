@@ -1,6 +1,5 @@
 import { listAllowedAgents } from "../../chat/api-keys.ts";
 import { toSeconds } from "../../core/clock.ts";
-import { z } from "zod";
 import {
   type ApiKeys,
   type ApiKey,
@@ -8,16 +7,15 @@ import {
   getAccess,
   marksFor,
 } from "../../chat/api-keys.ts";
-import { isSettled, type DocumentRecord, type Passage } from "../../knowledge/types.ts";
+import type { DocumentRecord, Passage } from "../../knowledge/types.ts";
 import { answers, sends } from "../openapi/operation.ts";
+import type { HttpContext } from "../context.ts";
 import {
   deletedAnswer,
   documentAnswer,
   documentsAnswer,
   type DocumentView,
-  formatsAnswer,
   listQuery,
-  passageAnswer,
   passagesAnswer,
   searchBody,
   uploadBody,
@@ -28,14 +26,7 @@ import {
 } from "./knowledge-schema.ts";
 import { badRequest, notThere } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
-import {
-  BODY_ERRORS,
-  defineRoute,
-  jsonResponse,
-  toList,
-  type ApiRoutes,
-  type PlatformDeps,
-} from "./types.ts";
+import { BODY_ERRORS, defineRoute, toList, type ApiRoutes } from "./types.ts";
 
 /** A document as the platform API shows it. */
 export async function documentView(
@@ -64,7 +55,7 @@ export async function documentView(
   };
 }
 
-const passageFields = (passage: Omit<Passage, "score">) => ({
+const passageView = (passage: Passage) => ({
   object: "knowledge.passage" as const,
   chunk_id: passage.chunkId,
   document_id: passage.documentId,
@@ -78,6 +69,7 @@ const passageFields = (passage: Omit<Passage, "score">) => ({
   version: passage.version,
   external_id: passage.externalId,
   metadata: passage.metadata,
+  score: passage.score,
 });
 
 /**
@@ -87,7 +79,7 @@ const passageFields = (passage: Omit<Passage, "score">) => ({
 export function checkAgents(
   names: readonly string[],
   key: ApiKey,
-  { snapshot }: PlatformDeps,
+  { snapshot }: HttpContext,
 ): readonly string[] {
   const allowed = listAllowedAgents(key, snapshot().agents).map(({ id }) => id);
   if (!names.every((name) => allowed.includes(name)))
@@ -111,11 +103,9 @@ function found<T>(value: T | undefined): T {
 }
 
 /** The document of an address, if the key may know of it. */
-const findDocument = async (id: string, key: ApiKey, { knowledge, keys }: PlatformDeps) =>
+const findDocument = async (id: string, key: ApiKey, { knowledge, keys }: HttpContext) =>
   found(await knowledge.get(key.tenant, id, await getAccess(key, keys)));
 
-const REINDEX =
-  "Read a document again; the previous version stays searchable until the new one is ready";
 const UPLOADED_ERRORS = {
   ...BODY_ERRORS,
   "409": "The bytes are there already, and `on_duplicate` is `error`.",
@@ -192,58 +182,6 @@ export const KNOWLEDGE_ROUTES: ApiRoutes = {
       },
     }),
   },
-  "/knowledge/documents/:id/passages/:n": {
-    GET: defineRoute({
-      scope: "knowledge:read",
-      operationId: "showPassage",
-      summary: "A passage of a document: what a citation names",
-      answer: passageAnswer,
-      errors: {
-        "400": "`n` is no number.",
-        "404": "There is no such document for this key, or it has no such passage.",
-      },
-      details: {
-        requestParams: {
-          path: z.object({
-            id: z.string(),
-            n: z.string().describe("The number after `#` in a `chunk_id`, from 0."),
-          }),
-        },
-      },
-      async handle({ c, key, id }, deps) {
-        const n = c.req.param("n") ?? "";
-        if (!/^\d{1,9}$/.test(n)) throw badRequest("n", "n: write the number of a passage, from 0");
-        const document = await findDocument(id, key, deps);
-        const wanted = { from: Number(n), limit: 1 };
-        const page = found(await deps.knowledge.passages(key.tenant, document.id, wanted));
-        const passage = page.passages.find(({ number }) => number === Number(n));
-        if (passage) return { ...passageFields(passage), number: passage.number };
-        throw notThere(
-          "passage_not_found",
-          "n",
-          "the document has no such passage: its passages are numbered from 0, below its `chunk_count`",
-        );
-      },
-    }),
-  },
-  "/knowledge/documents/:id/reindex": {
-    POST: defineRoute({
-      scope: "knowledge:write",
-      operationId: "reindexDocument",
-      summary: REINDEX,
-      answer: documentAnswer,
-      ok: "With `wait`: the work is over.",
-      query: waitQuery,
-      details: { responses: { "202": answers("Queued.", documentAnswer) } },
-      async handle({ c, key, id, query }, { knowledge, keys }) {
-        const ms = waitMs(query.wait);
-        const access = await getAccess(key, keys);
-        const queued = found(await knowledge.reindex(key.tenant, id, access));
-        const document = ms > 0 ? found(await knowledge.wait(queued.id, ms)) : queued;
-        return jsonResponse(c, await documentView(document, keys), isSettled(document) ? 200 : 202);
-      },
-    }),
-  },
   "/knowledge/search": {
     POST: defineRoute({
       scope: "knowledge:read",
@@ -262,27 +200,8 @@ export const KNOWLEDGE_ROUTES: ApiRoutes = {
             : (await getAccess(key, deps.keys))?.sees;
         const wanted = { tenant, text, ...withoutNullish({ agentIds, limit }) };
         const passages = await deps.knowledge.search(wanted);
-        return toList(passages.map((one) => ({ ...passageFields(one), score: one.score })));
+        return toList(passages.map(passageView));
       },
-    }),
-  },
-  "/knowledge/formats": {
-    GET: defineRoute({
-      scope: "knowledge:read",
-      operationId: "listFormats",
-      summary: "What can be read here",
-      answer: formatsAnswer,
-      handle: (_asked, { knowledge }) =>
-        toList(
-          knowledge.formats().map(({ id, mimeType, extensions, missing }) => ({
-            id,
-            object: "knowledge.format",
-            mime_type: mimeType,
-            extensions,
-            available: missing.length === 0,
-            missing,
-          })),
-        ),
     }),
   },
 };

@@ -9,6 +9,7 @@ import {
   type NewDocument,
 } from "../../knowledge/types.ts";
 import { discard, toReadable, UPLOAD_MS } from "../transport.ts";
+import type { HttpContext } from "../context.ts";
 import {
   badRequest,
   errorObject,
@@ -21,59 +22,33 @@ import { getAccess, getAudience, type ApiKey } from "../../chat/api-keys.ts";
 import { checkAgents, toNames, documentView } from "./knowledge-documents.ts";
 import { uploadBody, uploadFields, waitMs, type UploadFields } from "./knowledge-schema.ts";
 import { check, readCheckedBody, withoutNullish } from "./read.ts";
-import { jsonResponse, toList, type PlatformDeps, type PlatformEnv } from "./types.ts";
+import { jsonResponse, toList, type PlatformEnv } from "./types.ts";
 import { readForm, removeFiles, type UploadedFile } from "./upload-form.ts";
 
-interface Waiting {
-  start(): void;
-}
-
-/** Places for work that is done side by side; work for which there is none waits in its order. */
-interface Turnstile {
-  /** The number of callers that wait. */
-  readonly waiting: number;
-  /** Resolves to what gives the place back; to undefined if `signal` is aborted before there is one. */
-  take(signal: AbortSignal): Promise<(() => void) | undefined>;
-}
-
-/** @param count how many places there are now: it may change */
-function createTurnstile(count: () => number): Turnstile {
-  const queue: Waiting[] = [];
+/** Creates places for uploads that are read side by side. @param count the number of places now: it may change. */
+function createPlaces(count: () => number) {
+  const queue = new Set<() => void>();
   let taken = 0;
-  const next = (): void => {
-    while (queue.length > 0 && taken < count()) queue.shift()?.start();
-  };
-  const enter = (): (() => void) => {
-    taken++;
-    let isFree = false;
-    return () => {
-      if (isFree) return;
-      isFree = true;
-      taken--;
-      next();
-    };
-  };
   return {
-    get waiting() {
-      return queue.length;
+    countWaiting: () => queue.size,
+    /** Resolves once there is a place; rejects with `BUSY` if `signal` is aborted before. */
+    async take(signal: AbortSignal): Promise<void> {
+      if (taken < count()) return void taken++;
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      const leave = (): void => {
+        queue.delete(resolve);
+        reject(BUSY);
+      };
+      queue.add(resolve);
+      signal.addEventListener("abort", leave, { once: true });
+      await promise;
     },
-    take(signal) {
-      if (signal.aborted) return Promise.resolve(undefined);
-      if (queue.length === 0 && taken < count()) return Promise.resolve(enter());
-      return new Promise((resolve) => {
-        const leave = (): void => {
-          queue.splice(queue.indexOf(waiting), 1);
-          resolve(undefined);
-        };
-        const waiting: Waiting = {
-          start() {
-            signal.removeEventListener("abort", leave);
-            resolve(enter());
-          },
-        };
-        signal.addEventListener("abort", leave, { once: true });
-        queue.push(waiting);
-      });
+    /** Gives a place to the first that waits. */
+    free(): void {
+      const [next] = queue;
+      if (!next) return void taken--;
+      queue.delete(next);
+      next();
     },
   };
 }
@@ -140,7 +115,7 @@ function parseFields(pairs: readonly [name: string, value: string][]): UploadFie
 async function readMultipart(
   c: Context<PlatformEnv>,
   source: Readable,
-  { snapshot, knowledge }: PlatformDeps,
+  { snapshot, knowledge }: HttpContext,
 ): Promise<Upload> {
   const { hooks, platform } = snapshot().config;
   const { requestMb, fileMb, files: most } = platform.knowledge;
@@ -183,7 +158,7 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3
 
 async function readDocument(
   c: Context<PlatformEnv>,
-  { snapshot, knowledge }: PlatformDeps,
+  { snapshot, knowledge }: HttpContext,
 ): Promise<Upload> {
   const { platform } = snapshot().config;
   const { body } = await readCheckedBody(c, snapshot(), uploadBody, {
@@ -227,7 +202,7 @@ function newDocument(
 async function addAll(
   { files, fields }: Upload,
   key: ApiKey,
-  { knowledge, keys }: PlatformDeps,
+  { knowledge, keys }: HttpContext,
 ): Promise<Outcome[]> {
   const access = await getAccess(key, keys);
   const outcomes: Outcome[] = [];
@@ -259,7 +234,7 @@ async function addAll(
 async function settle(
   outcomes: readonly Outcome[],
   ms: number,
-  { knowledge }: PlatformDeps,
+  { knowledge }: HttpContext,
 ): Promise<Outcome[]> {
   if (ms === 0) return [...outcomes];
   return Promise.all(
@@ -280,7 +255,7 @@ const isOver = (outcome: Outcome): boolean =>
 async function answerUpload(
   c: Context<PlatformEnv>,
   outcomes: readonly Outcome[],
-  { keys }: PlatformDeps,
+  { keys }: HttpContext,
 ): Promise<Response> {
   const status = outcomes.every(isOver) ? 200 : 202;
   const data = await Promise.all(
@@ -301,22 +276,19 @@ async function answerUpload(
 }
 
 /** `POST /v1/knowledge/upload`: a form whose files are streamed to disk, or one document in JSON. */
-export function createUploads(deps: PlatformDeps): (c: Context<PlatformEnv>) => Promise<Response> {
-  const turnstile = createTurnstile(() => deps.snapshot().config.platform.knowledge.uploads);
+export function createUploads(deps: HttpContext): (c: Context<PlatformEnv>) => Promise<Response> {
+  const places = createPlaces(() => deps.snapshot().config.platform.knowledge.uploads);
   const receive = async (c: Context<PlatformEnv>, source: Readable): Promise<Upload> => {
-    if (deps.draining()) throw STOPPING;
-    if (turnstile.waiting >= MAX_WAITING) throw BUSY;
+    if (deps.progress.draining) throw STOPPING;
+    if (places.countWaiting() >= MAX_WAITING) throw BUSY;
     // Nothing of the body is read until then: the sender waits with it.
-    const free = await turnstile.take(
-      AbortSignal.any([c.req.raw.signal, AbortSignal.timeout(MAX_WAIT_MS)]),
-    );
-    if (!free) throw BUSY;
+    await places.take(AbortSignal.any([c.req.raw.signal, AbortSignal.timeout(MAX_WAIT_MS)]));
     try {
-      if (deps.draining()) throw STOPPING;
+      if (deps.progress.draining) throw STOPPING;
       const isForm = FORM.test(c.req.header("content-type") ?? "");
       return await (isForm ? readMultipart(c, source, deps) : readDocument(c, deps));
     } finally {
-      free();
+      places.free();
     }
   };
   return async (c) => {

@@ -3,14 +3,15 @@ import type { Agent } from "../../agent/types.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { findAgent, listAllowedAgents } from "../../chat/api-keys.ts";
 import { z } from "zod";
+import type { HttpContext } from "../context.ts";
 import { agentsAnswer, modelAnswer, modelsAnswer } from "./answer-schemas.ts";
-import { badRequest, noSuchModel } from "./problems.ts";
-import { type ApiRoutes, defineRoute, toList, type PlatformDeps } from "./types.ts";
+import { noSuchModel } from "./problems.ts";
+import { type ApiRoutes, defineRoute, toList } from "./types.ts";
 
-const modelView = ({ id }: Agent, { startedAt }: PlatformDeps) => ({
+const modelView = ({ id }: Agent, { progress }: HttpContext) => ({
   id,
   object: "model" as const,
-  created: toSeconds(startedAt),
+  created: toSeconds(progress.startedAt),
   owned_by: "rouse",
 });
 
@@ -21,7 +22,7 @@ function hasImages({ model }: Agent, { config }: Snapshot): boolean {
   return typeof images === "boolean" ? images : images.includes(name.join("/"));
 }
 
-const agentView = (agent: Agent, { startedAt, snapshot }: PlatformDeps) => ({
+const agentView = (agent: Agent, { progress, snapshot }: HttpContext) => ({
   id: agent.id,
   object: "agent" as const,
   name: agent.name,
@@ -35,7 +36,7 @@ const agentView = (agent: Agent, { startedAt, snapshot }: PlatformDeps) => ({
     ...(agent.tools.length > 0 ? ["tools"] : []),
   ],
   knowledge: agent.knowledge,
-  created: toSeconds(startedAt),
+  created: toSeconds(progress.startedAt),
 });
 
 export const PAGE_RANGE = "write a number from 1 to 100";
@@ -81,21 +82,10 @@ export const AGENT_ROUTES: ApiRoutes = {
       operationId: "listAgents",
       summary: "The agents that this key may use",
       answer: agentsAnswer,
-      query: z.object({
-        limit: pageSize,
-        after: z.string().optional().describe("The id after which to go on."),
-      }),
-      handle({ key, query: { limit: most, after } }, deps) {
-        const agents = listAllowedAgents(key, deps.snapshot().agents);
-        const start = after === undefined ? 0 : agents.findIndex(({ id }) => id === after) + 1;
-        if (after !== undefined && start === 0)
-          throw badRequest("after", "after: there is no agent with this id");
-        const rows = agents.slice(start, start + most);
-        return toList(
-          rows.map((agent) => agentView(agent, deps)),
-          start + rows.length < agents.length,
-        );
-      },
+      handle: ({ key }, deps) =>
+        toList(
+          listAllowedAgents(key, deps.snapshot().agents).map((agent) => agentView(agent, deps)),
+        ),
     }),
   },
 };

@@ -3,16 +3,14 @@ import type { Context } from "hono";
 import type { z } from "zod";
 import { type EarlierRuns, type RunOwner, restoreServerSteps } from "../../chat/history.ts";
 import type { ChatEnd, ChatRequest, ChatTurn } from "../../chat/types.ts";
-import { readMonotonic, type Stopwatch } from "../../core/clock.ts";
-import { CONVERSATION_ID, deprecationHeaders } from "../../core/http/deprecation.ts";
 import { sha256Hex } from "../../core/secret.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import { createFileReader } from "./files.ts";
 import { type ConversationField, type PlacedMessage, readMessages } from "./messages.ts";
-import { badRequest, noSuchModel, ProblemError, problemResponse, turnProblem } from "./problems.ts";
+import { badRequest, noSuchModel, problemResponse, turnProblem } from "./problems.ts";
 import { readCheckedBody, withoutNullish } from "./read.ts";
 import { streamTurn, type TurnRenderer } from "./stream.ts";
-import type { Caller, IdempotentTurns, PlatformEnv, PlatformParts, TurnAttempt } from "./types.ts";
+import type { Caller, PlatformEnv, PlatformParts } from "./types.ts";
 import { findAgent, type ApiKey } from "../../chat/api-keys.ts";
 
 interface SessionFields {
@@ -20,13 +18,6 @@ interface SessionFields {
   conversation_id?: string | number | null | undefined;
   metadata?: Record<string, unknown> | null | undefined;
   user?: string | null | undefined;
-}
-
-/** The name of a session, as a request gave it. */
-interface NamedSession {
-  id: string;
-  /** The field that it came in, if a newer one has taken its place. */
-  deprecated?: string;
 }
 
 const MAX_NAME = 200;
@@ -43,55 +34,30 @@ const toName = (value: unknown): string | undefined =>
  * requests name none: a request for a title would join the conversation.
  * @throws ProblemError if the name is too long, or has control characters.
  */
-function getSessionName(c: Context, body: SessionFields, key: ApiKey): NamedSession | undefined {
+function getSessionName(c: Context, body: SessionFields, key: ApiKey): string | undefined {
   const { metadata } = body;
-  const candidates: [field: string, value: unknown, isDeprecated?: true][] = [
-    ["x-session-id", c.req.header("x-session-id")],
-    ["session_id", body.session_id],
-    ["conversation_id", body.conversation_id, true],
-    ["metadata.session_id", metadata?.["session_id"]],
-    ["metadata.conversation_id", metadata?.["conversation_id"], true],
+  const candidates: Record<string, unknown> = {
+    "x-session-id": c.req.header("x-session-id"),
+    session_id: body.session_id,
+    conversation_id: body.conversation_id,
+    "metadata.session_id": metadata?.["session_id"],
+    "metadata.conversation_id": metadata?.["conversation_id"],
     // Some front ends put an account's id there: all of its conversations would be one.
-    ["user", key.userAsSession ? body.user : undefined],
-  ];
-  for (const [field, value, isDeprecated] of candidates) {
+    user: key.userAsSession ? body.user : undefined,
+  };
+  for (const [field, value] of Object.entries(candidates)) {
     const id = toName(value);
     if (id === undefined) continue;
-    if (id.length > MAX_NAME || CONTROL.test(id))
-      throw badRequest(
-        field,
-        `${field}: use at most ${MAX_NAME} characters, and no control characters`,
-      );
-    return isDeprecated ? { id, deprecated: field } : { id };
+    if (id.length <= MAX_NAME && !CONTROL.test(id)) return id;
+    const message = `${field}: use at most ${MAX_NAME} characters, and no control characters`;
+    throw badRequest(field, message);
   }
   return undefined;
-}
-
-/** Returns the warning of a run whose session was named by a deprecated field. */
-function toSessionWarnings(session: NamedSession | undefined): string[] {
-  const { deprecated } = session ?? {};
-  if (deprecated === undefined) return [];
-  const named = deprecated.replace("conversation_id", "session_id");
-  return [`the field ${deprecated} names the session and is deprecated: send ${named}`];
 }
 
 /** A session's name as a header can carry it. */
 function toHeaderText(name: string): string {
   return /^[\x21-\x7e]+$/.test(name) ? name : encodeURIComponent(name);
-}
-
-/** Headers by which front ends name their chats and messages. */
-const CORRELATION_HEADERS = ["x-openwebui-chat-id", "x-openwebui-message-id", "x-conversation-id"];
-
-/** Returns the ids that a front end gave its chat and message, for the run's record and its trace. */
-function getCorrelation(c: Context): Record<string, string> | undefined {
-  const found = CORRELATION_HEADERS.flatMap((name) => {
-    const value = c.req.header(name);
-    return value === undefined || value === "" || value.length > MAX_NAME || CONTROL.test(value)
-      ? []
-      : [[name, value] as const];
-  });
-  return found.length === 0 ? undefined : Object.fromEntries(found);
 }
 
 /** Route, session (whose name may stand in a header) and body. */
@@ -158,12 +124,12 @@ async function readTurn<B extends CommonBody>(
     instructions,
     warnings = [],
     ...asked
-  } = await read(body, { caller, snapshot, session: session?.id, runs, owner });
+  } = await read(body, { caller, snapshot, session, runs, owner });
   const { kind } = asked.session;
   const { maxImageBytes: maxBytes, imageHosts: hosts } = snapshot.config.platform;
   let readFile: ReturnType<typeof createFileReader> | undefined;
   const conversation = await readMessages(sent, {
-    images: { maxBytes, hosts, fetch: parts.fetch, signal: c.req.raw.signal },
+    images: { maxBytes, hosts, fetch: parts.options.fetch, signal: c.req.raw.signal },
     readFile: (file, at) => (readFile ??= createFileReader(c, parts))(file, at),
     field,
     // A caller that sends no answer of the model has no call either: its results are of calls in the session.
@@ -179,88 +145,12 @@ async function readTurn<B extends CommonBody>(
     callerKeepsHistory: kind === "named" && conversation.hasHistory,
     messages: await restoreServerSteps(conversation.messages, runs, owner),
     stream: body.stream ?? false,
-    correlation: getCorrelation(c),
-    warnings: [...toSessionWarnings(session), ...warnings],
+    warnings,
     ...(given !== "" && { instructions: given }),
   };
-  const fingerprint = getFingerprint(route, session?.id, bytes);
+  const fingerprint = getFingerprint(route, session, bytes);
   const startRenderer = (turn: ChatTurn): TurnRenderer => render(body, turn, agent.id);
-  return { request, fingerprint, session, field, startRenderer };
-}
-
-interface Entry {
-  turn: ChatTurn;
-  fingerprint: string;
-  /** When its turn ended, in monotonic time. */
-  endedAt: number | undefined;
-}
-
-/** So long a turn that has ended is found by its idempotency key. */
-const KEPT_MS = 600_000;
-/** So long a session's turn is found by its body, where its caller had gone before it ended and then comes back. */
-const ABANDONED_MS = 120_000;
-const MAX_ENTRIES = 1000;
-
-const conflict = new ProblemError({
-  status: 409,
-  type: "invalid_request_error",
-  code: "idempotency_conflict",
-  param: null,
-  message: "this Idempotency-Key came with another body before; use a new one",
-  shouldRetry: false,
-});
-
-/** Creates what finds the turns of requests that are repeated. */
-export function createIdempotentTurns(clock: Stopwatch): IdempotentTurns {
-  const byKey = new Map<string, Entry>();
-  const byBody = new Map<string, Entry>();
-  const gone = new WeakSet<ChatTurn>();
-
-  const lookUp = (entries: Map<string, Entry>, name: string, keptMs: number): Entry | undefined => {
-    const entry = entries.get(name);
-    if (!entry) return undefined;
-    const over = entry.endedAt !== undefined && readMonotonic(clock) - entry.endedAt > keptMs;
-    // A turn that was stopped because its caller disconnected is tried again; a turn that failed is not kept.
-    if (!over && (!entry.turn.isOneShot || !gone.has(entry.turn))) return entry;
-    entries.delete(name);
-    return undefined;
-  };
-  const keep = (
-    entries: Map<string, Entry>,
-    name: string,
-    entry: Entry,
-    isKept: () => boolean,
-  ): void => {
-    entries.delete(name);
-    entries.set(name, entry);
-    if (entries.size > MAX_ENTRIES) entries.delete(entries.keys().next().value as string);
-    entry.turn.whenOver(() => {
-      entry.endedAt = readMonotonic(clock);
-      if (!isKept() && entries.get(name) === entry) entries.delete(name);
-    });
-  };
-
-  const toEntryName = (keyId: string, text: string): string => `${keyId}\n${text}`;
-
-  return {
-    find({ keyId, fingerprint, idempotencyKey, retryCount }) {
-      if (idempotencyKey !== undefined) {
-        const entry = lookUp(byKey, toEntryName(keyId, idempotencyKey), KEPT_MS);
-        if (entry && entry.fingerprint !== fingerprint) throw conflict;
-        if (entry) return entry.turn;
-      }
-      if (retryCount < 1) return undefined;
-      return lookUp(byBody, toEntryName(keyId, fingerprint), ABANDONED_MS)?.turn;
-    },
-    add({ keyId, fingerprint, idempotencyKey }, turn) {
-      const isGood = (): boolean => turn.end?.ok === true;
-      const entry = { turn, fingerprint, endedAt: undefined };
-      if (idempotencyKey !== undefined)
-        keep(byKey, toEntryName(keyId, idempotencyKey), { ...entry }, isGood);
-      keep(byBody, toEntryName(keyId, fingerprint), entry, () => isGood() && gone.has(turn));
-    },
-    abandoned: (turn) => void gone.add(turn),
-  };
+  return { request, fingerprint, field, startRenderer };
 }
 
 const MAX_KEY = 255;
@@ -270,12 +160,12 @@ function startTurn(
   c: Context<PlatformEnv>,
   request: ChatRequest,
   fingerprint: string,
-  { chats, turns }: PlatformParts,
+  { chats, idempotentTurns: turns }: PlatformParts,
 ): { turn: ChatTurn; joined: boolean } {
   const idempotencyKey = c.req.header("idempotency-key");
   if (idempotencyKey !== undefined && idempotencyKey.length > MAX_KEY)
     throw badRequest("Idempotency-Key", `use at most ${MAX_KEY} characters`);
-  const attempt: TurnAttempt = {
+  const attempt = {
     keyId: c.get("caller").key.id,
     fingerprint,
     idempotencyKey,
@@ -340,14 +230,13 @@ const CALLER_HUNG_UP: Extract<ChatEnd, { ok: false }> = {
 export const serveTurn =
   <B extends CommonBody>(form: TurnForm<B>) =>
   async (c: Context<PlatformEnv>, parts: PlatformParts): Promise<Response> => {
-    const { request, fingerprint, session, field, startRenderer } = await readTurn(c, form, parts);
+    const { request, fingerprint, field, startRenderer } = await readTurn(c, form, parts);
     const { turn, joined } = startTurn(c, request, fingerprint, parts);
     const { requestId } = c.get("caller");
     const { stream: isStreamed, isAwaited = true } = request;
     const headers: Record<string, string> = {
       "x-request-id": requestId,
       "cache-control": "no-store",
-      ...(session?.deprecated !== undefined && deprecationHeaders(CONVERSATION_ID)),
       ...(joined && { "idempotent-replayed": "true" }),
     };
     const maxWaitMs = parts.snapshot().config.platform.maxWaitSeconds * 1000;

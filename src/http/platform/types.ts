@@ -1,61 +1,15 @@
 import type { Context } from "hono";
 import { type Operation, answers, failures, sends } from "../openapi/operation.ts";
-import type { createSharedCounts } from "../../intake/callers.ts";
-import type { Approvals } from "../../people/approvals.ts";
-import type { Chats, ChatTurn } from "../../chat/types.ts";
-import type { Clock } from "../../core/clock.ts";
-import type { Logger } from "../../core/log.ts";
-import type { LazyKnowledge } from "../../knowledge/open.ts";
-import type { EarlierRuns } from "../../chat/history.ts";
-import type { FirstAnswers } from "../first-answers.ts";
-import type { Snapshot } from "../../intake/types.ts";
-import type { ApiKey, ApiKeys, Scope } from "../../chat/api-keys.ts";
+import type { HttpContext } from "../context.ts";
+import type { ApiKey, Scope } from "../../chat/api-keys.ts";
 import type { z } from "zod";
 import { apiErrorAnswer } from "./answer-schemas.ts";
+import type { IdempotentTurns } from "./idempotent-turns.ts";
 import { check, readCheckedBody } from "./read.ts";
 
-/** Everything that the platform API needs. */
-export interface PlatformDeps {
-  sharedCounts?: ReturnType<typeof createSharedCounts>;
-  chats: Chats;
-  keys: ApiKeys;
-  approvals: Approvals;
-  knowledge: LazyKnowledge;
-  earlierRuns: EarlierRuns;
-  clock: Clock;
-  log: Logger;
-  snapshot(): Snapshot;
-  /** The gateway is stopping. */
-  draining(): boolean;
-  /** When the gateway started: what its agents count as made. Milliseconds since the epoch. */
-  startedAt: number;
-  fetch: typeof fetch;
-  /** Absent if the store cannot hang. */
-  firstAnswers: FirstAnswers | undefined;
-}
-
-/** The marks of a request by which a repeat of it is known. */
-export interface TurnAttempt {
-  keyId: string;
-  /** The fingerprint of all that makes two requests the same: route, session and body. */
-  fingerprint: string;
-  idempotencyKey: string | undefined;
-  /** The number of times that the official client has sent the request before. */
-  retryCount: number;
-}
-
-/** Turns that a repeat of their request joins, in place of beginning another. */
-export interface IdempotentTurns {
-  /** @throws ProblemError if the idempotency key came with another body before. */
-  find(attempt: TurnAttempt): ChatTurn | undefined;
-  add(attempt: TurnAttempt, turn: ChatTurn): void;
-  /** The caller of a turn has gone before its end. */
-  abandoned(turn: ChatTurn): void;
-}
-
 /** The parts that the routes of the platform API share. */
-export interface PlatformParts extends PlatformDeps {
-  turns: IdempotentTurns;
+export interface PlatformParts extends HttpContext {
+  idempotentTurns: IdempotentTurns;
   upload(c: Context<PlatformEnv>): Promise<Response>;
 }
 

@@ -290,8 +290,6 @@ export function runDetail(run: RunRecord, facts: RunFacts) {
     waits: (run.waits ?? []).map(pastWaitView),
     /** The errors and the output of the mapping's code when it made one run of a batch; null if there was none. */
     debug: (kind === "hook" && spec.debug) || null,
-    /** The ids that the front end of an API user gave its chat and message. */
-    correlation: (kind === "api" && spec.correlation) || null,
   };
 }
 
