@@ -95,8 +95,8 @@ async function findAgentId(
 }
 
 /**
- * Returns the session of a message. Direct messages of the owner use the main session of their agent, those of a linked person
- * one session on all channels.
+ * Returns the session of a message. Direct messages of the owner use the main session of their agent; with `dmScope: "shared"` those
+ * of all in `allowFrom` to the default agent use its main session. Those of a linked person use one session on all channels.
  */
 export async function findSession(
   channel: string,
@@ -104,12 +104,17 @@ export async function findSession(
   isOwner: boolean,
   deps: MessageDeps,
 ): Promise<{ session: SessionRef; personId?: string }> {
+  const { agents, config, channels } = deps.context;
   const { from, direct } = message;
   // A link neither makes an owner nor reaches the main session.
   const personId =
     direct && !isOwner ? await deps.people.links.find({ channel, person: from }) : undefined;
   const agentId = await findAgentId(channel, message, personId, deps);
-  if (direct && isOwner) return { session: mainSession(agentId) };
+  const isAllowed = channels.get(channel)?.channel.allowFrom?.includes(from) === true;
+  const isShared =
+    config.sessions.dmScope === "shared" && agentId === agents.default.id && isAllowed;
+  if (direct && (isOwner || isShared))
+    return { session: mainSession(agentId), ...(personId !== undefined && { personId }) };
   if (personId !== undefined) return { session: personSession(agentId, personId), personId };
   return { session: channelSession(agentId, channel, message) };
 }

@@ -141,6 +141,14 @@ describe("whose conversation a message joins", () => {
     expect(await sessions()).toContain("main channel channel:pipe:home:direct:bob");
   });
 
+  it('with `dmScope: "shared"` all direct messages are one conversation, and groups are still their own', async () => {
+    await start({ owner: { pipe: ["ann"] }, sessions: { dmScope: "shared" } });
+    await ask("bob-1", { from: "bob", to: "dm-bob" });
+    expect(await ask("ann-1")).toMatch(/bob-1[^]*ann-1/);
+    expect(await ask("group-1", group("ann"))).not.toMatch(/ann-1|bob-1/);
+    expect(warnings()).toMatchObject([{ path: "sessions.dmScope" }]);
+  });
+
   it("keeps the owner's history from before: the main session", async () => {
     await start({}, { allowFrom: ["ann"] });
     await ask("ann-1");
@@ -239,8 +247,8 @@ describe("the owner", () => {
     expect(await toLast()).toBe("dm-ann");
   });
 
-  it("is the only person in allowFrom", async () => {
-    await start({}, { allowFrom: ["ann"] });
+  it("is the only person in allowFrom, also if all share the main session", async () => {
+    await start({ sessions: { dmScope: "shared" } }, { allowFrom: ["ann"] });
     expect(warnings()).toEqual([]);
     await ask("ann", { to: "dm-ann" });
     expect(await toLast()).toBe("dm-ann");

@@ -154,6 +154,26 @@ describe("the owner", () => {
     const again = await start({ owner: { pipe: "bob" } }, world.dir);
     expect(await ask(again, "cid", "tube", `/link ${code}`)).toMatch(WRONG);
   });
+
+  it('shares the main session with those in allowFrom if dmScope is "shared"; no link lets anyone else into it', async () => {
+    const channels = {
+      pipe: { name: "pipe", allowFrom: ["ann", "bob"] },
+      tube: { name: "tube", allowFrom: ["ann"], dmPolicy: "open" },
+    };
+    const world = await start({ channels });
+    await link(world);
+    await world.gateway.stop();
+    const again = await start(
+      { channels, sessions: { messages: "separate", dmScope: "shared" } },
+      world.dir,
+    );
+    await ask(again, "ann", "pipe", "alpha");
+    await ask(again, "bob", "pipe", "beta");
+    expect(newest()).toMatch(/alpha[^]*beta/);
+    await ask(again, "bob", "tube", "gamma");
+    expect(newest()).not.toMatch(/alpha|beta/);
+    expect(await ask(again, "bob", "pipe", "/link")).toMatch(/main conversation of the agent/);
+  });
 });
 
 describe("people of the config", () => {

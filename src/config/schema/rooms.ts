@@ -9,6 +9,12 @@ const channelId = z
 
 export const sessionsSchema = z
   .strictObject({
+    dmScope: z
+      .enum(["per-person", "shared"])
+      .default("per-person")
+      .describe(
+        "`per-person` gives each person but the owner a conversation of their own; `shared` puts all direct messages into the main session.",
+      ),
     messages: z
       .enum(["collect", "separate"])
       .default("collect")

@@ -93,6 +93,9 @@ function onlyOwners(channels: Channels, { warnings }: RoomProblems): Owners {
   return new Map(listening(channels).map(({ id, channel }) => [id, channel.allowFrom ?? []]));
 }
 
+const SHARED =
+  '"shared" puts the direct messages of all allowed senders into one conversation, and not all of them are the owner: the model may repeat to one sender what another sender wrote';
+
 const OPEN =
   '"open" lets everybody who finds the channel write to the agent, use its tools and spend its tokens: use "pairing" to approve people';
 
@@ -231,6 +234,13 @@ export function createRooms(
     bindingsOn(channel).find(({ room = to, person = from }) => room === to && person === from);
   const isOwner = (channel: string, person: string): boolean =>
     owners.get(channel)?.includes(person) ?? false;
+  if (
+    config.sessions.dmScope === "shared" &&
+    listening(channels).some(
+      ({ id, channel }) => !channel.allowFrom?.every((one) => isOwner(id, one)),
+    )
+  )
+    found.warnings.push({ path: "sessions.dmScope", message: SHARED });
   for (const { id, channel } of channels.loaded) {
     if (channel.dmPolicy !== "open" || !(channel.listen ?? channel.request)) continue;
     found.warnings.push({ path: `channels.${id}.dmPolicy`, message: OPEN });
