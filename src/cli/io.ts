@@ -1,7 +1,7 @@
+import { constants, setPriority } from "node:os";
 import { basename, dirname } from "node:path";
 import { isatty } from "node:tty";
 import { systemClock } from "../core/clock.ts";
-import { stepBack } from "../core/step-back.ts";
 import { terminalPrompts, type Prompts } from "./prompts.ts";
 import { printable, shellWord } from "./text.ts";
 
@@ -33,8 +33,8 @@ export interface CliIo {
   prompts?: Prompts;
   /** The command by which a user of this installation calls the program from any folder, through npm or Node. Default: `rouse`. */
   readonly program?: string;
-  /** Lets the work of all other processes go first from now on. Returns what keeps the memory small if it is called now and then. */
-  stepBack?(): () => void;
+  /** Lets the work of all other processes go first from now on. */
+  stepBack?(): void;
   /** Milliseconds since the epoch. */
   now(): number;
   /** The config whose answer the command prints, once that is known; `null` for the defaults. */
@@ -109,7 +109,7 @@ export function processIo(): CliIo {
       process.on("SIGINT", listener);
       return () => void process.off("SIGINT", listener);
     },
-    stepBack,
+    stepBack: () => setPriority(constants.priority.PRIORITY_LOW),
     now: () => Date.now(),
     exitCode: 0,
   };

@@ -2,6 +2,7 @@ import { isAbsolute, relative } from "node:path";
 import type { z } from "zod";
 import type { Issue } from "../core/errors.ts";
 import { oneLine } from "../core/text.ts";
+import { getMemberNames, getMembers } from "./schema-walk.ts";
 import "./schema-words.ts";
 import { didYouMean } from "./suggest.ts";
 
@@ -19,28 +20,6 @@ export const renderPath = (path: readonly PropertyKey[]): string =>
 /** The path of the field around a field; empty for one at the top. */
 export function parentPath(path: string): string {
   return /^(.*?)(?:\.[^.[\]]*|\[\d+\])$/.exec(path)?.[1] ?? "";
-}
-
-/** The schema at a path, as far as objects and arrays go: for the names that could have been meant. */
-function shapeAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
-  let at: unknown = schema;
-  for (const key of [...path, undefined]) {
-    at = unwrap(at);
-    if (key === undefined) break;
-    const { shape, element, valueType } =
-      (at as { def?: { shape?: Record<string, unknown>; element?: unknown; valueType?: unknown } })
-        ?.def ?? {};
-    at = typeof key === "number" ? element : (shape?.[String(key)] ?? valueType);
-  }
-  const { shape } = (at as { def?: { shape?: Record<string, unknown> } })?.def ?? {};
-  return shape ? Object.keys(shape) : [];
-}
-
-function unwrap(schema: unknown): unknown {
-  let at = schema as { def?: { innerType?: unknown; in?: unknown } } | undefined;
-  while (at?.def && (at.def.innerType !== undefined || at.def.in !== undefined))
-    at = (at.def.innerType ?? at.def.in) as typeof at;
-  return at;
 }
 
 type Raw = z.core.$ZodIssue;
@@ -65,7 +44,7 @@ export function schemaIssues(error: z.ZodError, schema: z.ZodType): SchemaIssue[
   const flatten = (issue: Raw, prefix: readonly PropertyKey[]): SchemaIssue[] => {
     const path = [...prefix, ...issue.path];
     if (issue.code === "unrecognized_keys") {
-      const known = shapeAt(schema, path);
+      const known = getMemberNames(path.reduce(getMembers, [schema]));
       return issue.keys.map((key) => ({
         path: [...path, key],
         message: `is not known.${didYouMean(key, known)}`,

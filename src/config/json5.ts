@@ -3,17 +3,14 @@ import { readFileSync } from "node:fs";
 import JSON5 from "json5";
 import type { Issue } from "../core/errors.ts";
 import { describeFileError, fileStamp, readText, type FileTexts } from "../core/files.ts";
-import { cutText } from "../core/text.ts";
 import { joinPath, parentPath } from "./issues.ts";
-import { isLongNumber, MAX_FILE_DEPTH } from "../core/json.ts";
+import { isLongNumber, isTooDeep, MAX_FILE_DEPTH } from "../core/json.ts";
 import { getMember, readTree, type TextNode } from "./json5-tree.ts";
 
 /** A key of an object or an entry of a list, with its position in the text. */
 interface Member {
   path: string;
   index: number;
-  /** The number of objects and lists around it. */
-  depth: number;
   /** The position of the earlier key of the same name in the same object. */
   first?: number;
 }
@@ -33,7 +30,7 @@ function* readMembers(text: string): Generator<Member> {
     const path = joinPath(here.path, key ?? at);
     const first = key === undefined ? undefined : here.keys.get(key);
     if (key !== undefined && first === undefined) here.keys.set(key, index);
-    yield { path, index, depth: open.length, ...(first === undefined ? {} : { first }) };
+    yield { path, index, ...(first === undefined ? {} : { first }) };
     open.push({ node: value, path, at: 0, keys: new Map() });
   }
 }
@@ -228,29 +225,12 @@ function findOtherEncoding(
   return createPlaces(text)(index);
 }
 
-const MAX_PATH = 60;
-
-/** Says where a text is nested too deep to be read. */
-function findTooDeep(text: string): ParsedJson5 | undefined {
-  for (const { path, index, depth } of readMembers(text)) {
-    if (depth <= MAX_FILE_DEPTH) continue;
-    const place = createPlaces(text)(index);
-    const where = `line ${place.line}, column ${place.column} (${cutText(path, MAX_PATH).text}…)`;
-    return {
-      ok: false,
-      message: `is nested deeper than ${MAX_FILE_DEPTH} levels at ${where}`,
-      ...place,
-    };
-  }
-  return undefined;
-}
-
 function parseJson5(text: string): ParsedJson5 {
   if (readTree(text) === undefined)
     return { ok: false, message: "is empty: write an object, such as {}" };
-  const deep = findTooDeep(text);
-  if (deep) return deep;
   try {
+    if (isTooDeep(parseEither(text), MAX_FILE_DEPTH))
+      return { ok: false, message: `is nested deeper than ${MAX_FILE_DEPTH} levels` };
     return { ok: true, value: parseExactJson5(text), duplicates: findDuplicateKeys(text) };
   } catch (error) {
     const { lineNumber: line, columnNumber: column } = error as {

@@ -7,7 +7,6 @@ import type { ScheduleConfig } from "./schema/schedules.ts";
 export const HEARTBEAT_ID = "heartbeat";
 
 const MIN_EVERY_MS = 1_000;
-const MAX_JITTER_MS = 86_400_000;
 const TRIGGERS = ["cron", "every", "at"] as const;
 
 /** Returns when a schedule of the config fires. The config has been checked: there is one of the three. */
@@ -25,7 +24,7 @@ export function toTrigger({
 export function findScheduleIssues(schedule: ScheduleConfig): Issue[] {
   const issues: Issue[] = [];
   const wrong = (path: string, message: string): void => void issues.push({ path, message });
-  const { id, every, prompt, wake, deliver, jitter } = schedule;
+  const { id, every, prompt, wake, deliver } = schedule;
   if (id === HEARTBEAT_ID)
     wrong(
       "id",
@@ -50,8 +49,6 @@ export function findScheduleIssues(schedule: ScheduleConfig): Issue[] {
       "deliver",
       "has no effect with `wake`: the reply of the heartbeat goes where `heartbeat` of the agent says",
     );
-  if (jitter > MAX_JITTER_MS) wrong("jitter", "must be at most a day");
-  if (every !== undefined && jitter > every) wrong("jitter", "must not be longer than `every`");
   return issues;
 }
 

@@ -1,8 +1,10 @@
-import { createHash, randomFillSync, randomInt } from "node:crypto";
+import { createHash, randomBytes, randomFillSync, randomInt } from "node:crypto";
 
 const ALPHABET = "0123456789abcdefghijklmnopqrstuv";
-const POOL = Buffer.allocUnsafe(17 * 256);
-let offset = POOL.length;
+const LENGTH = 26;
+/** Random bytes for many ids: to ask for those of one takes as long. */
+const pool = Buffer.allocUnsafe(LENGTH * 256);
+let taken = pool.length;
 
 /** The kinds of id: the prefix tells a reader of a log or a receipt what an id names. */
 export type IdPrefix =
@@ -21,18 +23,15 @@ export type IdPrefix =
   | "par"
   | "mem";
 
-function base32Time(ms: number): string {
+/** Nine characters that sort as the milliseconds do. */
+const toTimePart = (ms: number): string => ms.toString(32).padStart(9, "0");
+
+/** 26 characters: five bits of each byte. */
+function toChancePart(bytes: Uint8Array): string {
   let text = "";
-  let rest = ms;
-  for (let i = 0; i < 9; i++) {
-    text = ALPHABET[rest % 32] + text;
-    rest = Math.floor(rest / 32);
-  }
+  for (const byte of bytes) text += ALPHABET[byte & 31];
   return text;
 }
-
-let lastMs = -1;
-let lastTime = "";
 
 /**
  * A new id: prefix, `_`, nine characters of milliseconds (so that ids sort by time and an index
@@ -41,42 +40,24 @@ let lastTime = "";
 export function newId(prefix: "req", nowMs?: number): string;
 export function newId(prefix: Exclude<IdPrefix, "req">, nowMs: number): string;
 export function newId(prefix: IdPrefix, nowMs?: number): string {
-  if (offset + 17 > POOL.length) {
-    randomFillSync(POOL);
-    offset = 0;
+  if (taken === pool.length) {
+    randomFillSync(pool);
+    taken = 0;
   }
-  if (nowMs !== undefined && nowMs !== lastMs) {
-    lastMs = nowMs;
-    lastTime = base32Time(nowMs);
-  }
+  const bytes = pool.subarray(taken, (taken += LENGTH));
   // Requests are neither stored nor sorted by their ids: chance takes the place of the time.
-  let text = `${prefix}_${nowMs === undefined ? base32Time(randomInt(32 ** 9)) : lastTime}`;
-  let bits = 0;
-  let value = 0;
-  for (let i = 0, made = 0; made < 26; i++) {
-    value = ((value & 0x3ff) << 8) | (POOL[offset + i] ?? 0);
-    bits += 8;
-    while (bits >= 5 && made < 26) {
-      bits -= 5;
-      text += ALPHABET[(value >>> bits) & 31];
-      made++;
-    }
-  }
-  offset += 17;
-  return text;
+  return `${prefix}_${toTimePart(nowMs ?? randomInt(32 ** 9))}${toChancePart(bytes)}`;
 }
 
 /** Returns the id below which all ids of earlier milliseconds lie, and none of later ones. */
 export const firstIdOf = (prefix: Exclude<IdPrefix, "req">, ms: number): string =>
-  `${prefix}_${base32Time(Math.min(Math.max(0, Math.ceil(ms)), 32 ** 9 - 1))}${"0".repeat(26)}`;
+  `${prefix}_${toTimePart(Math.min(Math.max(0, Math.ceil(ms)), 32 ** 9 - 1))}${"0".repeat(26)}`;
 
 /** Returns the id that this seed always has: it sorts by `ms`, as those that `newId` makes. */
 export function seededId(prefix: Exclude<IdPrefix, "req">, ms: number, seed: string): string {
   const digest = createHash("sha256").update(seed).digest();
-  return `${prefix}_${base32Time(ms)}${Array.from(digest.subarray(0, 26), (byte) => ALPHABET[byte & 31]).join("")}`;
+  return `${prefix}_${toTimePart(ms)}${toChancePart(digest.subarray(0, LENGTH))}`;
 }
 
 /** A fresh 128-bit value in hex, for the markers of the external-content boundary and for tokens' names. */
-export function randomHex128(): string {
-  return randomFillSync(Buffer.allocUnsafe(16)).toString("hex");
-}
+export const randomHex128 = (): string => randomBytes(16).toString("hex");

@@ -194,7 +194,7 @@ export interface ModelUse {
 
 const OWN_PATHS = ["wake", "agent"];
 const OTHER = "other";
-/** A label whose values come from outside this file has at most so many; the rest count as `other`. */
+/** A label of agents, mappings, models or channels has at most so many values. */
 const MAX_VALUES = 100;
 const ANSWER_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60];
 const RUN_BUCKETS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800];
@@ -202,16 +202,12 @@ const RUN_BUCKETS = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800];
 const COUNTS_MS = 3000;
 const WAIT_BUCKETS = [0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 1800];
 
-/** Children of a metric by one bounded label, resolved once. */
-function children<T>(make: (value: string) => T): (value: string) => T {
-  const made = new Map<string, T>();
+/** Bounds the values of a label: further ones count as `other`. */
+function createBound(): (value: string) => string {
+  const known = new Set<string>();
   return (value) => {
-    const known = made.get(value);
-    if (known) return known;
-    if (made.size >= MAX_VALUES && value !== OTHER) value = OTHER;
-    const child = made.get(value) ?? make(value);
-    made.set(value, child);
-    return child;
+    if (known.size < MAX_VALUES) known.add(value);
+    return known.has(value) ? value : OTHER;
   };
 }
 
@@ -277,31 +273,26 @@ function createUsageCounters({ addCounter }: MetricRegistry): (use: ModelUse) =>
     "Runs that used a model whose price is unknown: rouse_cost_usd_total lacks them.",
     labelNames,
   );
-  const getCounters = children((agent) =>
-    children((mapping) =>
-      children((model) => {
-        const labels = { agent, mapping, model };
-        return { labels, cost: costs.labels(labels), unpriced: unpriced.labels(labels) };
-      }),
-    ),
-  );
+  const [boundAgent, boundMapping, boundModel] = [createBound(), createBound(), createBound()];
   return ({
-    agent,
-    mapping,
-    model,
     inputTokens = 0,
     cachedInputTokens = 0,
     cacheWriteTokens = 0,
     outputTokens = 0,
     costUsd,
+    ...use
   }) => {
-    const counters = getCounters(agent)(mapping)(model);
-    tokens.inc({ ...counters.labels, kind: "input" }, inputTokens);
-    tokens.inc({ ...counters.labels, kind: "cached_input" }, cachedInputTokens);
-    tokens.inc({ ...counters.labels, kind: "cache_write" }, cacheWriteTokens);
-    tokens.inc({ ...counters.labels, kind: "output" }, outputTokens);
-    if (costUsd === undefined) counters.unpriced.inc();
-    else counters.cost.inc(costUsd);
+    const labels = {
+      agent: boundAgent(use.agent),
+      mapping: boundMapping(use.mapping),
+      model: boundModel(use.model),
+    };
+    tokens.inc({ ...labels, kind: "input" }, inputTokens);
+    tokens.inc({ ...labels, kind: "cached_input" }, cachedInputTokens);
+    tokens.inc({ ...labels, kind: "cache_write" }, cacheWriteTokens);
+    tokens.inc({ ...labels, kind: "output" }, outputTokens);
+    if (costUsd === undefined) unpriced.inc(labels);
+    else costs.inc(labels, costUsd);
   };
 }
 
@@ -312,29 +303,17 @@ export function createMetrics(): Metrics {
   const endProcess = addProcess(registry);
   const { hooks, answers, acknowledged, lost, refusals, signatures, waits, runs, deliveries } =
     createInstruments(registry);
-  const getAnswerCounter = children((outcome) => answers.labels({ outcome }));
-  const getRefusalCounter = children((reason) => refusals.labels({ reason }));
-  const getRunCounter = children((status) => runs.labels({ status }));
-  const getSignatureCounter = children((path) =>
-    children((secret) => signatures.labels({ path, secret })),
-  );
-  const getDeliveryCounter = children((channel) =>
-    children((status) => deliveries.labels({ channel, status })),
-  );
-  const hookChildren = (path: string) => children((outcome) => hooks.labels({ path, outcome }));
-  const otherPaths = hookChildren(OTHER);
+  const [boundChannel, boundReason] = [createBound(), createBound()];
   const recent = {
     answers: createRecentTimes(),
     waits: createRecentTimes(),
     runs: createRecentTimes(),
   };
-  let paths = new Map(OWN_PATHS.map((path) => [path, hookChildren(path)]));
+  let paths = new Set(OWN_PATHS);
 
   return {
     setPaths(configured) {
-      paths = new Map(
-        [...OWN_PATHS, ...configured].map((path) => [path, paths.get(path) ?? hookChildren(path)]),
-      );
+      paths = new Set([...OWN_PATHS, ...configured]);
       // The series begins at 0: the first failure of a path has to be an increase.
       for (const path of configured) {
         acknowledged.inc({ path }, 0);
@@ -406,24 +385,25 @@ export function createMetrics(): Metrics {
         ],
       ]),
     hookAnswered({ path, outcome, seconds }) {
-      (paths.get(path) ?? otherPaths)(outcome).inc();
-      getAnswerCounter(outcome).observe(seconds);
+      hooks.inc({ path: paths.has(path) ? path : OTHER, outcome });
+      answers.observe({ outcome }, seconds);
       recent.answers.add(seconds);
     },
     failureAcknowledged: (path) => acknowledged.inc({ path }),
-    refused: (reason) => getRefusalCounter(reason).inc(),
+    refused: (reason) => refusals.inc({ reason: boundReason(reason) }),
     requestLost: (labels) => lost.inc(labels),
-    signed: ({ path, secret }) => getSignatureCounter(path)(String(secret)).inc(),
+    signed: (labels) => signatures.inc(labels),
     runStarted({ waitSeconds }) {
       waits.observe(waitSeconds);
       recent.waits.add(waitSeconds);
     },
     runEnded({ status, seconds }) {
-      getRunCounter(status).observe(seconds);
+      runs.observe({ status }, seconds);
       recent.runs.add(seconds);
     },
     modelUsed: createUsageCounters(registry),
-    deliveryEnded: ({ channel, status }) => getDeliveryCounter(channel)(status).inc(),
+    deliveryEnded: ({ channel, status }) =>
+      deliveries.inc({ channel: boundChannel(channel), status }),
     latencies: () => ({
       answers: recent.answers.read(),
       waits: recent.waits.read(),

@@ -22,18 +22,13 @@ const TEMPORARY = /\.rouse-[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\.tmp$/;
 /** Names a temporary file beside a file, so that `removeLeftFiles` knows it. */
 export const temporaryName = (file: string): string => `${file}.rouse-${randomUUID()}.tmp`;
 
-/** The number of times that a save starts again if a starting gateway removed its temporary file as the rest of a killed process. */
-const ATTEMPTS = 3;
-
 /** A save takes milliseconds: a temporary file that is older was left by a process that was killed. */
 const LEFT_MS = 60_000;
 
-const getCode = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code;
-
 /** Makes a file that is not there, and takes it from all but its owner: a database's companions take over its mode. */
 export async function makePrivate(file: string): Promise<void> {
-  await writeFile(file, "", { flag: "wx", mode: 0o600 }).catch((error: unknown) => {
-    if (getCode(error) !== "EEXIST") throw error;
+  await writeFile(file, "", { flag: "wx", mode: 0o600 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
   });
   await chmod(file, 0o600);
 }
@@ -73,45 +68,21 @@ async function findOwner(file: string, mode: number | undefined): Promise<FileOw
   return mode === undefined ? undefined : { mode };
 }
 
-async function removeTemporary(
-  folder: string,
-  recursive: boolean,
-  isLeft: (file: string) => Promise<boolean>,
-): Promise<void> {
-  const entries = await readdir(folder, { recursive, withFileTypes: true }).catch(() => []);
-  for (const { parentPath, name } of entries.filter((entry) => TEMPORARY.test(entry.name))) {
-    const file = join(parentPath, name);
-    if (await isLeft(file)) await rm(file, { force: true }).catch(() => undefined);
-  }
-}
-
 /**
- * Removes the temporary files that killed processes have left in folders. A save of another process that is under way starts
- * again, so this can be called at any time. A folder that cannot be changed is left alone.
+ * Removes the temporary files that killed processes have left in folders, and none of a save that is under way. A folder that
+ * cannot be changed is left alone.
  */
 export async function removeLeftFiles(
   folders: readonly string[],
   { recursive = false } = {},
 ): Promise<void> {
-  for (const folder of new Set(folders)) await removeTemporary(folder, recursive, async () => true);
-}
-
-async function writeInOneStep(
-  file: string,
-  text: string,
-  options: ReplaceOptions,
-  attempt = 1,
-): Promise<void> {
-  const temporary = temporaryName(file);
-  try {
-    await writeSynced(temporary, text, await findOwner(file, options.mode));
-    options.confirm?.();
-    await rename(temporary, file);
-  } catch (error) {
-    await rm(temporary, { force: true });
-    if (getCode(error) === "ENOENT" && attempt < ATTEMPTS)
-      return writeInOneStep(file, text, options, attempt + 1);
-    throw error;
+  for (const folder of new Set(folders)) {
+    const entries = await readdir(folder, { recursive, withFileTypes: true }).catch(() => []);
+    for (const { parentPath, name } of entries.filter((entry) => TEMPORARY.test(entry.name))) {
+      const file = join(parentPath, name);
+      const { mtimeMs } = await stat(file).catch(() => ({ mtimeMs: Infinity }));
+      if (Date.now() - mtimeMs > LEFT_MS) await rm(file, { force: true }).catch(() => undefined);
+    }
   }
 }
 
@@ -133,12 +104,14 @@ export async function replaceFile(
     return syncFolder(folder);
   }
   await mkdir(folder, { recursive: true });
-  await writeInOneStep(file, text, options);
+  const temporary = temporaryName(file);
+  try {
+    await writeSynced(temporary, text, await findOwner(file, options.mode));
+    options.confirm?.();
+    await rename(temporary, file);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
   await syncFolder(folder);
-  const now = await stat(file).catch(() => undefined);
-  const isOld = async (left: string): Promise<boolean> => {
-    const { mtimeMs } = await stat(left).catch(() => ({ mtimeMs: Infinity }));
-    return now !== undefined && now.mtimeMs - mtimeMs > LEFT_MS;
-  };
-  await removeTemporary(folder, false, isOld);
 }

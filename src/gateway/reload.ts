@@ -12,10 +12,6 @@ import type { Logger } from "../core/log.ts";
 import type { BuildResult, LoadedSnapshot } from "./snapshot.ts";
 import type { Reloaded } from "./types.ts";
 
-/** A change is applied when the files have been quiet for so long, so that files that are saved together are read together. */
-const QUIET_MS = 200;
-/** A change waits at most so long, whatever else is written meanwhile. */
-const MAX_WAIT_MS = 1000;
 /** The most reads of files that change while they are read. */
 const MAX_READS = 3;
 
@@ -50,7 +46,7 @@ const buildOrReport = ({ build, log }: ReloaderOptions): Promise<BuildResult> =>
 
 /** Reads the files into snapshots, and watches what was read. */
 function createReader(options: ReloaderOptions) {
-  const { first, log } = options;
+  const { first } = options;
   let watcher: FileWatcher | undefined;
   /** The files that were read last, by the snapshot in use or by one that has problems. */
   let places = first.watched;
@@ -78,7 +74,7 @@ function createReader(options: ReloaderOptions) {
     },
     /** Watches from now on. Returns whether files have changed since they were first read: then `onChange` follows. */
     watch(onChange: () => void): boolean {
-      watcher = watchFiles({ debounceMs: QUIET_MS, maxWaitMs: MAX_WAIT_MS, log, onChange });
+      watcher = watchFiles(onChange);
       watcher.watch(places);
       const torn = haveChanged(places, new Map(), first.readSince);
       if (torn) watcher.changed();

@@ -89,7 +89,6 @@ async function startWorkers({
   cluster.on("cancel", (runIds) => {
     for (const id of runIds) if (turns.isActive(id)) void turns.cancel(id);
   });
-  cluster.on("steer", (runIds) => runIds.forEach((id) => turns.steer(id)));
   cluster.on("answered", (values) => {
     for (const value of values)
       parking.answered(...(JSON.parse(value) as [jobId: string, of: string]));

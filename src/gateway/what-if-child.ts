@@ -3,13 +3,13 @@
  * It keeps the gateway's config compiled and its connection open between calls. It sends nothing, and reads the store alone.
  */
 import { flushCompileCache } from "node:module";
+import { constants, setPriority } from "node:os";
 import { systemClock } from "../core/clock.ts";
 import { RouseError, safeError, type Failure } from "../core/errors.ts";
 import type { FileTexts } from "../core/files.ts";
 import { createLogger } from "../core/log.ts";
 import { NO_NETWORK } from "../core/http/no-network.ts";
 import { killGroup } from "../core/process-group.ts";
-import { stepBack } from "../core/step-back.ts";
 import { createTransformPool } from "../mapping/transforms/pool.ts";
 import { findStoreDriver, storeUrl } from "../store/open.ts";
 import type { StoreReader } from "../store/types.ts";
@@ -21,7 +21,7 @@ import type { ConfigInUse, WhatIfCall, WhatIfReply } from "./what-if.ts";
 type Started = Exclude<WhatIfCall, { stop: true }>;
 
 const log = createLogger("silent");
-const trim = stepBack();
+setPriority(constants.priority.PRIORITY_LOW);
 const { env } = process;
 
 interface Built {
@@ -128,7 +128,6 @@ async function work(
     ...store.events,
     list(query) {
       signal.throwIfAborted();
-      trim();
       return store.events.list(query);
     },
   };
@@ -179,7 +178,6 @@ async function start(call: Started): Promise<void> {
       await disconnect().catch(() => undefined);
   }
   running.delete(id);
-  trim();
   reply({ id, memory: process.memoryUsage.rss() });
   // It ends by a signal, when nothing is written any more.
   flushCompileCache();

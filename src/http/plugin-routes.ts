@@ -1,5 +1,5 @@
 import type { Context } from "hono";
-import { guardRequest } from "../core/http/body.ts";
+import { collectBody } from "../core/http/body.ts";
 import { bodyFailure } from "../intake/body.ts";
 import type { Failure } from "../core/errors.ts";
 import type { HttpContext } from "./context.ts";
@@ -25,8 +25,8 @@ export function answerChannelRequest(
 }
 
 /**
- * Lets a plugin answer a request; undefined if `answer` gives none. Whatever the plugin does, the body stays within the
- * clock, the rate and the budget of unauthenticated callers. `path` names the place if the request is denied.
+ * Lets a plugin answer a request; undefined if `answer` gives none. Its body is read first, within the clock, the rate and the
+ * budget of unauthenticated callers. `path` names the place if the request is denied.
  */
 export async function answerGuarded(
   c: Context,
@@ -40,22 +40,15 @@ export async function answerGuarded(
   const { address, share } = getCaller(c, snapshot);
   const allowance = deps.bodyBudget.open(share());
   const limits = { maxBytes: MAX_BYTES, timeoutMs: hooks.bodyTimeoutSeconds * 1000, allowance };
-  const guarded = guardRequest(c.req.raw, limits);
   try {
-    const answering = answer(guarded.request);
-    if (!answering) return undefined;
-    // A plugin's answer to a body that broke off, or its error, does not say what happened.
-    const settled = await answering.catch((error: unknown) => ({ error }));
-    const problem = guarded.problem();
-    if (problem === undefined) {
-      if (settled instanceof Response) return settled;
-      throw settled.error;
-    }
-    const failure = bodyFailure(problem, limits);
+    const { url, method, headers, body } = c.req.raw;
+    const read = await collectBody(body, headers.get("content-length"), limits);
+    if (read.ok)
+      return await answer(new Request(url, { method, headers, body: body && read.bytes }));
+    const failure = bodyFailure(read.problem, limits);
     deps.denials.note({ address, path }, failure.code);
     return failureResponse(failure, { connection: "close" });
   } finally {
-    guarded.end();
     allowance.release();
   }
 }

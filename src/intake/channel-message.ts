@@ -31,7 +31,6 @@ import {
 } from "./message-sender.ts";
 import type { IntakeReceipt } from "./types.ts";
 import { safeError } from "../core/errors.ts";
-import { steerRunning } from "../turns/channel/steering.ts";
 import { tellThatItWaits } from "../turns/channel/away-notice.ts";
 
 /** Processes what people write and press on channels. */
@@ -51,7 +50,7 @@ export interface MessageIntake {
 
 /** Creates the intake of messages and presses of channels. */
 export function createMessageIntake(deps: IntakeDeps): MessageIntake {
-  const { store, clock, log, snapshot, steer, turns } = deps;
+  const { store, clock, log, snapshot } = deps;
   const strangers = new StrangerCount(clock);
   return {
     async receiveMessage(channel, message, fencingToken) {
@@ -67,21 +66,13 @@ export function createMessageIntake(deps: IntakeDeps): MessageIntake {
           ? receipt.actions.map((action) => action.ok && action.runId)[0]
           : undefined;
       if (!runId) return receipt;
-      const now = clock.now();
-      const after: Promise<unknown>[] = [
-        tellThatItWaits(runId, { store, context, now }).then((isTold) => {
-          if (!isTold) turns.showThatItWaits(runId);
-        }),
-      ];
-      if (context.config.sessions.messages === "interrupt")
-        after.push(steerRunning(runId, { store, steer, now }));
       // The message is on disk: what is done about it now must not make the channel hand it over again.
-      for (const done of await Promise.allSettled(after))
-        if (done.status === "rejected")
-          log.warn(
-            { err: safeError(done.reason), runId },
-            "what a message changes for other turns could not be done",
-          );
+      await tellThatItWaits(runId, { store, context, now: clock.now() }).catch((error: unknown) =>
+        log.warn(
+          { err: safeError(error), runId },
+          "a person could not be told that their message waits for a decision",
+        ),
+      );
       return receipt;
     },
     receivePress: (channel, press) =>

@@ -51,7 +51,7 @@ export interface LeaseRecord {
 }
 
 /** The topics of notifications between gateways, which may get lost. */
-export type Topic = "cancel" | "await" | "ended" | "nudge" | "spent" | "answered" | "steer";
+export type Topic = "cancel" | "nudge" | "spent" | "answered";
 
 /** The gateways that share a store: who they are, and what only one of them does at a time. */
 export interface Cluster {

@@ -6,7 +6,7 @@ import type { EventDebug } from "../vocabulary/debug-notes.ts";
 import type { RunErrorCode } from "../core/errors.ts";
 import type { TextPart } from "../core/text.ts";
 import type { JoinedTraces } from "../core/http/trace-context.ts";
-import type { Attachment, MessageSpan, UnreadContent } from "./attachments.ts";
+import type { MessageSpan, UnreadContent } from "./attachments.ts";
 import type { Ms, SessionRef, Usage } from "./records.ts";
 import type {
   LiveMessage,
@@ -82,8 +82,6 @@ export interface MessageSpec extends SpecBase {
   unread?: UnreadContent;
   /** The messages that the turn answers, if the input holds more than the one message of `incoming`. */
   parts?: readonly MessageSpan[];
-  /** The files that came with the message, so that the agent can send them on. */
-  received?: readonly Attachment[];
   command?: MessageCommand;
 }
 

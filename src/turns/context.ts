@@ -3,8 +3,6 @@ import type { QueueParts } from "../queue/open.ts";
 import type { PartContext } from "../store/context.ts";
 import type { Collected } from "../store/types.ts";
 import type { AttachmentDeps } from "./channel/attachments.ts";
-import type { SteerableTurns } from "./channel/steering.ts";
-import type { TypingSigns } from "./channel/typing.ts";
 import type { KnowledgeSearch } from "./knowledge.ts";
 import type { Quarantine } from "../queue/worker.ts";
 import type { ScheduleParts } from "./schedules/open.ts";
@@ -17,22 +15,15 @@ export interface ExecutorDeps extends PartContext, QueueParts, PeopleParts, Sche
   runEnds: RunEnds;
   /** The documents that turns search. */
   documents: KnowledgeSearch;
-  /** The means to read the files of messages. */
-  attachments?: AttachmentDeps;
   /** Which runs may be under way at the same time. Absent: all. */
   quarantine?: Quarantine;
-  /** The turns of this process that can start again. */
-  steerable?: SteerableTurns;
-  /** The signs by which people see that a turn runs. */
-  typing?: TypingSigns;
 }
 
 /** The same for runs that are taken from the queue, and for what people do with them. */
 export interface TurnDeps extends ExecutorDeps {
+  /** The means to read the files of messages. */
   attachments: AttachmentDeps;
   quarantine: Quarantine;
-  steerable: SteerableTurns;
-  typing: TypingSigns;
   /** Cancels a run, whichever gateway executes it. */
   cancel: RunOperations["cancel"];
   /** Combines the events that a mapping has collected. */

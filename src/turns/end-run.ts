@@ -202,22 +202,9 @@ export function planAnswer(
   return { change: { reply, route }, warnings, planned: planned && attachFiles(planned, files) };
 }
 
-/** The mappings, by snapshot, whose replies without a route have been logged. */
-const logged = new WeakMap<ActionContext, Set<string>>();
-
-/** Counts a reply that has no route, and logs it once per mapping and snapshot: one mapping may have thousands. */
-export function reportNoRoute(
-  run: RunRecord,
-  { delivery }: Planned,
-  context: ActionContext,
-  deps: ExecutorDeps,
-): void {
+/** Counts and logs a reply that has no route. */
+function reportNoRoute(run: RunRecord, { delivery }: Planned, deps: ExecutorDeps): void {
   deps.metrics.deliveryEnded({ channel: delivery.route.channel, status: NO_ROUTE });
-  const known = logged.get(context) ?? new Set();
-  logged.set(context, known);
-  const source = run.mapping ?? run.spec.hook;
-  if (known.has(source)) return;
-  known.add(source);
   deps.log.warn(
     {
       mapping: run.mapping,
@@ -226,7 +213,7 @@ export function reportNoRoute(
       deliveryId: delivery.id,
       reason: delivery.error?.message,
     },
-    "replies have no route: they are kept, and `rouse deliveries retry --status no_route` sends them once there is one",
+    "a reply has no route: it is kept, and `rouse deliveries retry --status no_route` sends it once there is one",
   );
 }
 
@@ -262,52 +249,15 @@ export const getUsedSoFar = (
 ): Pick<RunRecord, "usage"> =>
   current.steps.length > 0 || current.summaryUsage ? { usage: addRunUsage(current) } : {};
 
-/** Another gateway reports the end of runs that a caller waits for here; if the report gets lost, polling finds out. */
-const LOOK_MS = 2000;
-/** No caller waits for longer. */
-const MAX_WAIT_MS = 60_000;
-const MAX_AWAITED = 10_000;
+/** Between looks for the end of a run that another gateway may execute. */
+const LOOK_MS = 500;
 
 /** Creates what lets callers wait for the ends of runs. */
 export function createRunEnds({ store, cluster, clock, ended: { signal } }: PartContext): RunEnds {
   const waiting = new Map<string, Set<() => void>>();
-  /** Runs that somebody waits for at another gateway, and since when in monotonic time. */
-  const awaited = new Map<string, Ms>();
-
-  const release = (runId: string): void => {
-    for (const done of waiting.get(runId) ?? []) done();
-  };
-  const note = (runIds: readonly string[]): void => {
-    const now = readMonotonic(clock);
-    for (const [id, since] of awaited) {
-      if (since > now - MAX_WAIT_MS && awaited.size < MAX_AWAITED) break;
-      awaited.delete(id);
-    }
-    for (const id of runIds) {
-      awaited.delete(id);
-      awaited.set(id, now);
-    }
-  };
-  if (cluster.shared) {
-    cluster.on("await", note);
-    cluster.on("ended", (runIds) => runIds.forEach(release));
-  }
-
-  /** Sleeps until the run has ended, as far as is known. */
-  const sleep = async (runId: string, ms: number, over: AbortSignal): Promise<void> => {
-    if (!cluster.shared) return clock.sleep(ms, over);
-    cluster.tell("await", [runId]);
-    for (const until = readMonotonic(clock) + ms; !over.aborted;) {
-      const left = until - readMonotonic(clock);
-      if (left <= 0 || (await store.runs.get(runId))?.endedAt !== undefined) return;
-      await clock.sleep(Math.min(left, LOOK_MS), over);
-    }
-  };
-
   return {
     ended(runId) {
-      release(runId);
-      if (awaited.delete(runId)) cluster.tell("ended", [runId]);
+      for (const done of waiting.get(runId) ?? []) done();
     },
     async wait(runId, ms) {
       const over = new AbortController();
@@ -316,8 +266,12 @@ export function createRunEnds({ store, cluster, clock, ended: { signal } }: Part
       waiting.set(runId, listeners.add(done));
       signal.addEventListener("abort", done, { once: true });
       try {
-        const run = await store.runs.get(runId);
-        if (run?.endedAt === undefined) await sleep(runId, ms, over.signal);
+        for (const until = readMonotonic(clock) + ms; !over.signal.aborted;) {
+          const leftMs = until - readMonotonic(clock);
+          if (leftMs <= 0 || (await store.runs.get(runId))?.endedAt !== undefined) return;
+          if (!cluster.shared) return await clock.sleep(leftMs, over.signal);
+          await clock.sleep(Math.min(leftMs, LOOK_MS), over.signal);
+        }
       } finally {
         signal.removeEventListener("abort", done);
         listeners.delete(done);
@@ -386,7 +340,7 @@ export async function endRun(result: ModelTurn, current: Try): Promise<void> {
         ...used.usage,
       });
     deps.log.info({ runId: run.id, status }, "a run ended");
-    if (planned?.delivery.error) reportNoRoute(run, planned, context, deps);
+    if (planned?.delivery.error) reportNoRoute(run, planned, deps);
     deps.runEnds.ended(run.id);
   }
   await after?.(done);

@@ -14,6 +14,7 @@ import {
   type Writes,
 } from "../store/types.ts";
 import { NotNowError } from "./channel/attachments.ts";
+import { withTypingSign } from "./channel/typing.ts";
 import { endRun } from "./end-run.ts";
 import { waitForPeople } from "./hold.ts";
 import {
@@ -60,9 +61,6 @@ export async function execute(
       return endRun(kind.recover(error), current);
     }),
   );
-  const { status } = current.end ?? {};
-  if (kind.getReplyRoute && (status === "parked" || status === "queued") && !signal.aborted)
-    deps.typing?.whileWaiting(id);
 }
 
 /** Executes one try of a run within a span of its trace. */
@@ -162,8 +160,9 @@ async function takeTurn(current: CheckedTry, gate: AttemptGate): Promise<void> {
   const { id: runId } = current.run;
   const start = (): ReturnType<typeof startTurn> => startTurn(current, gate);
   const route = kind.getReplyRoute?.(current.run);
-  const started = await (deps.typing && route
-    ? deps.typing.during({ runId, route, signal }, start)
+  const { channels } = kind.context;
+  const started = await (route
+    ? withTypingSign({ ...deps, runId, route, channels }, signal, start)
     : start());
   if (!started) return;
   if (!("turn" in started)) return putBackOrEnd(started, false, current);

@@ -27,7 +27,6 @@ import {
   type Writes,
 } from "../store/types.ts";
 import { TIMEOUT } from "../vocabulary/decision.ts";
-import { STEER } from "./channel/steering.ts";
 import type { ExecutorDeps } from "./context.ts";
 import type { Try } from "./try.ts";
 
@@ -216,7 +215,7 @@ async function writeTimeout(
  * the first step.
  */
 export function createJournal(current: Try, writeFirst?: (tx: Writes) => void): RunJournal {
-  const { run, steps, signal, deps } = current;
+  const { run, steps, deps } = current;
   const { job } = current.kind;
   const { store, clock } = deps;
   let first = writeFirst;
@@ -239,9 +238,6 @@ export function createJournal(current: Try, writeFirst?: (tx: Writes) => void): 
       return committed;
     },
     async addStep(step) {
-      // From here on tools may be called: the turn is not started again.
-      if (signal.reason === STEER) signal.throwIfAborted();
-      deps.steerable?.remove(run.id);
       const held = await keep(() =>
         store.commit((tx) => {
           first?.(tx);

@@ -35,7 +35,7 @@ function getOwnTools(
   const canSend = run.route?.status === "route" && allCoverTool(tools, SEND_FILE_TOOL_NAME);
   return [
     ...schedule,
-    ...(canSend ? [createSendFile({ run, steps, ...kind }, deps)] : []),
+    ...(canSend ? [createSendFile({ run, steps, ...kind }, deps.store)] : []),
     ...(kind.isOneShot ? [] : createMemoryTools(tools, run, deps, findOrigin)),
   ];
 }

@@ -3,8 +3,6 @@ import type { DeliveryParts } from "../delivery/open.ts";
 import { Quarantine } from "../queue/worker.ts";
 import type { DedupeRecord, RunRecord } from "../store/types.ts";
 import type { AttachmentDeps } from "./channel/attachments.ts";
-import { SteerableTurns } from "./channel/steering.ts";
-import { TypingSigns } from "./channel/typing.ts";
 import type { TurnDeps } from "./context.ts";
 import { restoreWaitingRuns } from "./model-gate.ts";
 import { cancelRun, retryOnRedelivery } from "./operations.ts";
@@ -18,15 +16,13 @@ export interface TurnParts {
   receipts: Receipts;
   /** The operations on runs, whichever gateway executes them. */
   runs: RunOperations;
-  /** Starts a run again with the messages that came since, at whichever gateway executes it. */
-  steer(runId: string): void;
   /** Starts again what a repeated event had brought and what failed. */
   retryFailed(record: DedupeRecord): Promise<void>;
   /** Lets the runs that waited for providers when the process ended wait for them again. */
   restoreWaiting(): Promise<void>;
 }
 
-type Made = "attachments" | "cancel" | "quarantine" | "steerable" | "typing";
+type Made = "attachments" | "cancel" | "quarantine";
 
 interface TurnContext extends Omit<TurnDeps, Made>, DeliveryParts {
   /** Cancels a turn of the API in this process; undefined if there is none with this id. */
@@ -36,7 +32,7 @@ interface TurnContext extends Omit<TurnDeps, Made>, DeliveryParts {
 
 /** Creates what executes runs of the queue, and starts nothing. */
 export function openTurns(context: TurnContext): TurnParts {
-  const { store, clock, cluster, parking, deliveries, snapshot } = context;
+  const { store, clock, parking, deliveries, snapshot } = context;
   const { env, fetch } = context.options;
   const cancel: RunOperations["cancel"] = (id) => cancelRun(id, { ...context, turns });
   const attachments: AttachmentDeps = {
@@ -52,17 +48,11 @@ export function openTurns(context: TurnContext): TurnParts {
     attachments,
     cancel,
     quarantine: new Quarantine(clock),
-    steerable: new SteerableTurns(),
-    typing: new TypingSigns({ ...context, channels: () => snapshot().channels }),
   });
   return {
     turns,
     receipts: createReceipts(context),
     runs: { cancel, retry: turns.retry },
-    steer(runId) {
-      turns.steer(runId);
-      cluster.tell("steer", [runId]);
-    },
     retryFailed: (record) =>
       retryOnRedelivery(record, { store, restart: turns.restart, retryDelivery: deliveries.retry }),
     restoreWaiting: () => restoreWaitingRuns(parking, { store, clock, context: snapshot() }),

@@ -14,7 +14,6 @@ import {
 } from "../store/types.ts";
 import { endRun, getUsedSoFar, toRunError, keepFailedAttempts } from "./end-run.ts";
 import type { CheckedTry, FailedTurn, RunKind, Try } from "./try.ts";
-import { STEER } from "./channel/steering.ts";
 import { toCandidates, type RunRefusal } from "./model-gate.ts";
 import { addRunUsage, beginHold, commitFor, getWaitedMs, persist } from "./journal.ts";
 
@@ -109,8 +108,7 @@ export async function putBackOrEnd(
   current: CheckedTry,
 ): Promise<void> {
   const { kind, deps, run, signal } = current;
-  if (result.code === "cancelled" && (signal.reason === "drain" || signal.reason === STEER))
-    return putBackDrained(current);
+  if (result.code === "cancelled" && signal.reason === "drain") return putBackDrained(current);
   const plan = planAfterFailure(result, current, hasProgress);
   if (plan.do === "end") return endRun(plan.failure, current);
   const isWait = plan.do === "wait";
@@ -176,7 +174,7 @@ async function putBack(
   });
 }
 
-/** Puts a run back as if it had not begun: the gateway stops, or further messages join it. */
+/** Puts a run back as if it had not begun, since the gateway stops. */
 async function putBackDrained(current: Try): Promise<void> {
   const { kind, deps, run, isStored } = current;
   current.end = { status: "queued", error: "cancelled", usage: addRunUsage(current) };

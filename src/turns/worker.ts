@@ -19,10 +19,6 @@ export interface TurnWorker extends LocalOperations {
   stop(drainMs: number): Promise<void>;
   /** True if this process executes the run. */
   isActive(id: string): boolean;
-  /** Starts a turn of this process again, with the messages that have come since; not one that has called tools. */
-  steer(id: string): void;
-  /** Shows a person that their message waits for its turn. */
-  showThatItWaits(id: string): void;
 }
 
 /** Commands at the same time: `/stop` may wait for the end of the turns that it cancels. */
@@ -35,18 +31,14 @@ async function returnToSession(job: Job, key: string, { store, clock }: TurnDeps
 
 /** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */
 export function createTurnWorker(deps: TurnDeps): TurnWorker {
-  const { steerable, typing } = deps;
   const executeTurn = async (job: Job, { runId }: RunJob, signal: AbortSignal): Promise<void> => {
     const run = await deps.store.runs.get(runId);
     if (run && !ENDED.includes(run.status)) {
       if (run.kind === "hook") return executeRun(createHookRun(job, run, deps), deps, signal);
       if (run.kind === "schedule")
         return executeRun(createScheduleRun(job, run, deps), deps, signal);
-      if (run.kind === "channel") {
-        const turn = steerable.add(runId, signal);
-        const kind = createMessageRun(job, run, deps, turn.signal);
-        return executeRun(kind, deps, turn.signal).finally(turn.leave);
-      }
+      if (run.kind === "channel")
+        return executeRun(createMessageRun(job, run, deps, signal), deps, signal);
     }
     await deps.store.commit((tx) => tx.jobs.settle(job), job);
     deps.parking.arrived(job.id);
@@ -83,11 +75,8 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
   return {
     ...createRunOperations(deps, turns.active),
     isActive: (id) => turns.active.has(id),
-    steer: (id) => steerable.steer(id),
-    showThatItWaits: (id) => typing.whileWaiting(id),
     start: () => workers.forEach((worker) => worker.start()),
     async stop(drainMs) {
-      typing.stop();
       await Promise.all(workers.map((worker) => worker.stop(drainMs)));
     },
   };

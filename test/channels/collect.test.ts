@@ -162,19 +162,4 @@ describe("messages that follow each other quickly", () => {
     expect(provider.requests).toHaveLength(1);
     expect(newest()).toMatch(/one[^]*two/);
   });
-
-  it("`interrupt` starts a running turn again with the new message, and the first call's answer is not sent", async () => {
-    await open({ messages: "interrupt" });
-    await say("slow alpha");
-    await world.until(async () => provider.requests.length === 1);
-    await say("no, quick beta");
-    // The turn that was started again holds both; the gate lets its call pass.
-    await world.until(async () => provider.requests.length === 2);
-    expect(newest()).toMatch(/slow alpha[^]*no, quick beta/);
-    slow.open();
-    await whenSent(1);
-    await idle();
-    expect(sent()).toHaveLength(1);
-    expect(provider.requests).toHaveLength(2);
-  });
 });

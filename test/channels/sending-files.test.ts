@@ -74,44 +74,6 @@ it("a text that the agent writes arrives as a file, behind the reply, and the de
   expect(delivery.messageIds).toHaveLength(2);
 });
 
-it("a file that the person has sent is sent on, and one that is too large is refused in words for the model", async () => {
-  const opened = await openTelegram();
-  const { provider, server, speak, world } = opened;
-  const put = server.shelf.put({
-    name: "notes.txt",
-    mime: "text/plain",
-    bytes: Buffer.from("a note of the person"),
-  });
-  const document = {
-    file_id: put.id,
-    file_unique_id: "u1",
-    file_name: "notes.txt",
-    mime_type: "text/plain",
-    file_size: 20,
-  };
-  provider.answer = callOnce({ name: "copy.txt", received: "notes.txt" }, "Sent back.");
-  expect(await ask(opened, speak("", { text: undefined, caption: "send it back", document }))).toBe(
-    "Sent back.",
-  );
-  await world.until(async () => server.files.length > 0);
-  expect(server.files[0]).toMatchObject({ name: "copy.txt", type: "text/plain" });
-  expect(server.files[0]?.bytes.toString()).toBe("a note of the person");
-  const large = server.shelf.put({
-    name: "large.txt",
-    mime: "text/plain",
-    bytes: Buffer.alloc(5_000_001, "x"),
-  });
-  provider.answer = callOnce({ name: "large.txt", received: "large.txt" }, "It is too large.");
-  const tooLarge = { ...document, file_id: large.id, file_name: "large.txt" };
-  expect(await ask(opened, speak("", { text: undefined, document: tooLarge }))).toBe(
-    "It is too large.",
-  );
-  expect(JSON.stringify(provider.requests.at(-1)?.body.messages)).toContain(
-    "has more than 5000000 bytes",
-  );
-  expect(server.files).toHaveLength(1);
-});
-
 it("a file that failed to be sent is tried again alone, and the text is not sent twice", async () => {
   const opened = await openTelegram();
   const { provider, server, speak, world } = opened;

@@ -1,5 +1,4 @@
 import {
-  existsSync,
   mkdirSync,
   mkdtempSync,
   renameSync,
@@ -11,9 +10,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Worker } from "node:worker_threads";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { watchFiles } from "../../src/config/watch.ts";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLogger } from "../../src/core/log.ts";
 import { createGateway, type StartedGateway } from "../gateway.ts";
 import { createWorld, TOKEN, type World } from "../e2e/world.ts";
@@ -31,22 +28,6 @@ describe("two saves", () => {
     expect(logged.length).toBeGreaterThanOrEqual(4);
     expect(last.startsWith(logged.at(-1) ?? "none")).toBe(true);
   });
-});
-
-it("watched files: what happens when a link on the way comes and goes", async () => {
-  const dir = mkdtempSync(join(tmpdir(), "rouse-test-"));
-  const link = join(dir, "link");
-  const replace = `const fs = require("node:fs"); for (;;) {
-    fs.symlinkSync("/", ${JSON.stringify(link)}); fs.unlinkSync(${JSON.stringify(link)});
-  }`;
-  const replacing = new Worker(replace, { eval: true });
-  const watcher = watchFiles({ onChange: () => 0, debounceMs: 200, log: createLogger("silent") });
-  await vi.waitUntil(() => existsSync(link), { interval: 0 });
-  for (const end = performance.now() + 500; performance.now() < end;)
-    watcher.watch({ dirs: [], files: [join(link, "file")] });
-  watcher.close();
-  await replacing.terminate();
-  rmSync(dir, { recursive: true });
 });
 
 describe("a save", () => {

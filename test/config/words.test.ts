@@ -34,7 +34,7 @@ it.each([
   [
     `{ agents: ${"[".repeat(20_000)}${"]".repeat(20_000)} }`,
     "",
-    /^the config file is nested deeper than 250 levels at line 1, column 261 \(agents\[0\]\[0\]/,
+    "the config file is nested deeper than 250 levels",
   ],
   ["// nothing yet\r\n", "", "the config file is empty: write an object, such as {}"],
   [

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { SteerableTurns, STEER } from "../../src/turns/channel/steering.ts";
 import { PullWorker } from "../../src/queue/worker.ts";
 import type { Job } from "../../src/store/types.ts";
 import { systemClock } from "../../src/core/clock.ts";
@@ -35,17 +34,6 @@ describe("a job that is taken again by the commit that puts it back", () => {
     expect(await ended.promise).toBe("cancel");
     await worker.stop(0);
     expect(worker.active.size).toBe(0);
-  });
-
-  it("can be steered after its first start has ended", () => {
-    const turns = new SteerableTurns();
-    const { signal } = new AbortController();
-    const first = turns.add("run", signal);
-    const second = turns.add("run", signal);
-    first.leave();
-    turns.steer("run");
-    expect([first.signal.aborted, second.signal.reason]).toEqual([false, STEER]);
-    second.leave();
   });
 });
 

@@ -15,58 +15,6 @@ const asked = (): string[] =>
 const getDues = (): number[] =>
   asked().map((text) => Date.parse(/due at (\S+)\./.exec(text)?.[1] ?? ""));
 
-/** Sets the clock to the next firing of a schedule, and waits for it. */
-async function fireNext(name: string, time: ReturnType<typeof createSetClock>): Promise<void> {
-  const { next, fired } = await world.schedule(name);
-  time.advance(Math.max(0, Date.parse(next[0] ?? "") - time.clock.now()) + 500);
-  await world.until(async () => (await world.schedule(name)).fired > fired);
-}
-
-describe("the jitter of a schedule", () => {
-  it("loses no firing though it is longer than the time between two of them", async () => {
-    const time = createSetClock();
-    const schedules = [
-      { id: "often", cron: "*/5 * * * *", jitter: "30m", prompt: "Tick.", deliver: false },
-    ];
-    world = await scheduleWorld({ agents: [{ id: "main", schedules }], clock: time.clock });
-    await world.ready("main/often");
-    for (let n = 0; n < 30; n++) await fireNext("main/often", time);
-    const { fired, skipped } = await world.schedule("main/often");
-    expect(skipped).toBe(0);
-    await world.until(async () => getDues().length >= fired);
-    const dues = getDues().toSorted((a, b) => a - b);
-    expect(dues).toEqual(dues.map((_due, n) => (dues[0] as number) + n * 5 * MINUTE));
-  });
-
-  it("shows the firing that waits for its jitter as the next one", async () => {
-    const time = createSetClock();
-    const schedules = [
-      { id: "hourly", cron: "0 * * * *", jitter: "50m", prompt: "Tick.", deliver: false },
-    ];
-    world = await scheduleWorld({ agents: [{ id: "main", schedules }], clock: time.clock });
-    await world.ready("main/hourly");
-    const { next } = await world.schedule("main/hourly");
-    const [firing = ""] = next.filter((at) => Date.parse(at) % (60 * MINUTE) > MINUTE);
-    const due = Date.parse(firing) - (Date.parse(firing) % (60 * MINUTE));
-    time.advance(due - time.clock.now() + 10);
-    expect((await world.schedule("main/hourly")).next[0]).toBe(firing);
-  });
-
-  it("leaves one firing for all that were missed", async () => {
-    const time = createSetClock();
-    const schedules = [
-      { id: "often", cron: "*/5 * * * *", jitter: "4m", prompt: "Tick.", deliver: false },
-    ];
-    world = await scheduleWorld({ agents: [{ id: "main", schedules }], clock: time.clock });
-    await world.ready("main/often");
-    time.advance(60 * MINUTE);
-    await world.until(async () => (await world.schedule("main/often")).skipped >= 10);
-    const { fired, skipped } = await world.schedule("main/often");
-    expect(fired).toBeLessThanOrEqual(2);
-    expect(fired + skipped).toBeGreaterThanOrEqual(11);
-  });
-});
-
 it('schedules: with `catchUp: "all"`, the newest 100 of more missed times are caught up', async () => {
   const time = createSetClock();
   const schedules = [{ id: "often", every: "1m", catchUp: "all", prompt: "Tick.", deliver: false }];

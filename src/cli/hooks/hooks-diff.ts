@@ -63,7 +63,7 @@ async function compare(
   io: CliIo,
 ): Promise<WhatIfEnd> {
   const progress = createProgress(io, "comparing");
-  const trim = io.stepBack?.();
+  io.stepBack?.();
   const isMeant = (group: WhatIfGroup): boolean => groupName(group) === options.group;
   const onExample = (group: WhatIfGroup, example: WhatIfExample): void => {
     if (!isMeant(group)) return;
@@ -88,7 +88,6 @@ async function compare(
         `${plural(line.events, "event")}, ${plural(line.changed, "changes", "change")}`,
       );
     if (options.json) printLine(end ?? line, io);
-    trim?.();
   }
   progress.end();
   return end as WhatIfEnd;

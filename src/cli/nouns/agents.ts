@@ -1,5 +1,5 @@
 import { RouseError } from "../../core/errors.ts";
-import { renderSpan, plural } from "../../core/text.ts";
+import { plural } from "../../core/text.ts";
 import type { ApprovalView } from "../../operate/people/approvals.ts";
 import type { NoteView } from "../../operate/people/memory.ts";
 import type { ScheduleView } from "../../operate/people/schedules.ts";
@@ -300,7 +300,6 @@ function printSchedule(schedule: ScheduleView, io: CliIo): void {
     "when",
     ["zone", getZone],
     ["missed times", ({ catchUp }) => catchUp],
-    ["jitter", ({ jitterMs }) => (jitterMs === 0 ? null : renderSpan(jitterMs / 1000))],
     ["reply to", ({ action }) => (action === "prompt" ? [channel, ...(to ? [to] : [])] : null)],
     ["state", ({ paused }) => (paused ? "paused" : null)],
     "fired",

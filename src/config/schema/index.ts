@@ -27,11 +27,6 @@ const alertsSchema = z
           .optional()
           .describe("Who gets it there. Default: the channel's `defaultTo`."),
         callback: callbackSchema
-          .extend({
-            url: callbackSchema.shape.url.describe(
-              "The address; its host must be in hooks.callbackHosts.",
-            ),
-          })
           .optional()
           .describe("Post the group to an address, signed as receipts are."),
       })

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { secretSchema, summary, wakeMode } from "./common.ts";
 import { lintSchema } from "./lint.ts";
-import { callbackSchema, coalesceSchema, limitsSchema } from "./limits.ts";
+import { callbackSchema, coalesceSchema, ignoreSelfSchema, limitsSchema } from "./limits.ts";
 import { PATH_PATTERN, PRESET_NAME } from "./mapping.ts";
 import { duplicateSchema } from "./signature.ts";
 import { approve } from "./tools.ts";
@@ -57,19 +57,8 @@ const presetUse = z.strictObject({
     .describe("Calls that wait for a person, besides the agent's `approve`."),
   limits: limitsSchema.optional().describe("Limits of all its mappings together."),
   coalesce: coalesceSchema.optional().describe("Collect events and run once for all of them."),
-  ignoreSelf: z
-    .strictObject({
-      accounts: z
-        .array(z.string().min(1))
-        .default([])
-        .describe("The agent's accounts at the sender: logins or ids."),
-      marker: z
-        .string()
-        .min(4)
-        .max(100)
-        .optional()
-        .describe("Text that the agent's replies carry."),
-    })
+  ignoreSelf: ignoreSelfSchema
+    .pick({ accounts: true, marker: true })
     .optional()
     .describe("Skip events that the agent itself has caused."),
   callback: callbackSchema.optional().describe("Post the receipt of each ended run to an address."),

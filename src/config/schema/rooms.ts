@@ -16,10 +16,10 @@ export const sessionsSchema = z
         "`per-person` gives each person but the owner a conversation of their own; `shared` puts all direct messages into the main session.",
       ),
     messages: z
-      .enum(["collect", "interrupt", "separate"])
+      .enum(["collect", "separate"])
       .default("collect")
       .describe(
-        "Messages that follow each other quickly or arrive during a turn: `collect` makes one turn of them, `interrupt` also starts a running turn again if it has not called a tool, `separate` answers each.",
+        "Messages that follow each other quickly or arrive during a turn: `collect` makes one turn of them, `separate` answers each.",
       ),
     quietTime: durationOr("800ms").describe(
       "So long after the newest message a turn begins, unless `messages` is `separate`.",

@@ -44,8 +44,5 @@ export const scheduleSchema = z.strictObject({
     .describe(
       "After times were missed: one firing for all of them, `all` in order (the newest 100), or `none`.",
     ),
-  jitter: duration
-    .prefault(0)
-    .describe("Delays each firing by a part of this time, always the same for a due time."),
 });
 export type ScheduleConfig = z.output<typeof scheduleSchema>;

@@ -38,11 +38,6 @@ export const toolsSchema = z
         "Who may decide: `operator`, `api:<key id>`, `<channel>:<id of the person>`. Channels ask in this order.",
       ),
     approvalCallback: callbackSchema
-      .extend({
-        url: callbackSchema.shape.url.describe(
-          "The address; its host must be in hooks.callbackHosts.",
-        ),
-      })
       .optional()
       .describe("Post each question to an address, besides asking on channels."),
     approvalTimeout: durationOr("24h").describe(

@@ -173,46 +173,6 @@ function stopReading(source: Readable): void {
   });
 }
 
-/** A request whose body cannot break its limits, whoever reads it and however. */
-export interface GuardedRequest {
-  request: Request;
-  /** The limit that the body broke, if any. Its stream failed then. */
-  problem(): BodyProblem | undefined;
-  /** Stops the clock; call it once the request is answered. */
-  end(): void;
-}
-
-/** Wraps a request for code that reads the body by itself, such as a plugin. */
-export function guardRequest(request: Request, limits: BodyLimits): GuardedRequest {
-  const source = request.body;
-  if (source === null) return { request, problem: () => undefined, end: () => undefined };
-  const reader = source.getReader();
-  let found: BodyProblem | undefined;
-  let output: ReadableStreamDefaultController<Uint8Array> | undefined;
-  const meter = createBodyMeter(limits, (problem) => {
-    found = problem;
-    output?.error(new Error(`the body was not read to its end: ${problem}`));
-    void reader.cancel().catch(() => undefined);
-  });
-  const body = new ReadableStream<Uint8Array>({
-    start: (controller) => void (output = controller),
-    async pull(controller) {
-      const { done, value } = await reader.read();
-      if (found) return;
-      if (!done) {
-        if (meter.add(value.length)) controller.enqueue(value);
-        return;
-      }
-      meter.end();
-      controller.close();
-    },
-    cancel: (reason) => reader.cancel(reason),
-  });
-  const { method, headers, url } = request;
-  const init = { method, headers, body, duplex: "half" as const };
-  return { request: new Request(url, init), problem: () => found, end: meter.end };
-}
-
 type Decompress = (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
 
 const DECODERS: Record<string, Decompress[]> = {

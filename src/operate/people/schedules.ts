@@ -1,4 +1,4 @@
-import { getFireTime, getScheduleName, MAX_CAUGHT_UP } from "../../turns/schedules/plan.ts";
+import { getScheduleName, MAX_CAUGHT_UP } from "../../turns/schedules/plan.ts";
 import type { KnownSchedule } from "../../turns/schedules/schedules.ts";
 import type { Firing, SkippedTimes } from "../../turns/schedules/types.ts";
 import type { Trigger } from "../../vocabulary/schedule-times.ts";
@@ -30,15 +30,11 @@ function triggerView(trigger: Trigger) {
 function nextTimes({ schedule, state, isPaused }: KnownSchedule, now: Ms, count: number): Ms[] {
   const times: Ms[] = [];
   const handledTo = state?.handledTo ?? now;
-  const newest = schedule.times.between(handledTo, now, 1).times.at(-1);
-  let after = newest ?? handledTo;
-  // Its jitter may not be over yet; that of older ones is.
-  if (newest !== undefined && !isPaused && getFireTime(schedule, newest) > now)
-    times.push(getFireTime(schedule, newest));
+  let after = schedule.times.between(handledTo, now, 1).times.at(-1) ?? handledTo;
   while (!isPaused && times.length < count) {
     const due = schedule.times.next(after);
     if (due === undefined) break;
-    times.push(getFireTime(schedule, due));
+    times.push(due);
     after = due;
   }
   return times;
@@ -71,7 +67,7 @@ const skipView = ({ from, to, at, isMore, ...skip }: SkippedTimes) => ({
 
 async function scheduleView(known: KnownSchedule, deps: AdminDeps, count: number) {
   const { schedule, state, last, isPaused, approved } = known;
-  const { agentId, id, source, trigger, action, deliver, catchUp, jitterMs } = schedule;
+  const { agentId, id, source, trigger, action, deliver, catchUp } = schedule;
   return {
     name: getScheduleName(schedule),
     agentId,
@@ -87,7 +83,6 @@ async function scheduleView(known: KnownSchedule, deps: AdminDeps, count: number
         ? { channel: deliver.channel, to: deliver.to ?? null }
         : null,
     catchUp,
-    jitterMs,
     paused: isPaused,
     next: nextTimes(known, deps.clock.now(), count).map(iso),
     /** Due times up to this moment were fired or skipped; null if no gateway has looked at the schedule yet. */

@@ -31,7 +31,6 @@ function withoutOutside<S extends RunSpec>(spec: S): S {
   if ("debug" in kept) delete kept.debug;
   if ("incoming" in kept) {
     delete kept.unread;
-    delete kept.received;
     if (kept.parts) kept.parts = kept.parts.map(({ unread: _of, ...part }) => part);
   }
   return kept;
@@ -71,7 +70,7 @@ function redactHead(text: string): string {
 function redactSpec(text: string): string | undefined {
   const spec = JSON.parse(text) as RunSpec;
   if (
-    !["debug", "unread", "received"].some((key) => key in spec) &&
+    !["debug", "unread"].some((key) => key in spec) &&
     !spec.input.some((part) => part.outside && part.text !== FORGOTTEN)
   )
     return undefined;

@@ -74,7 +74,7 @@ const outside = (text: string): TextPart => ({ text: `${text}\n`, outside: true,
 class NotFetchedError extends Error {}
 
 /** Fetches a file into the staging folder: several times, if its vendor may have it later. @throws NotFetchedError */
-export async function fetchStaged(
+async function fetchStaged(
   attachment: Attachment,
   channel: Channel,
   {

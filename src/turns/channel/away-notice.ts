@@ -32,25 +32,21 @@ async function findWaiting({ spec }: RunRecord, store: Reads): Promise<ApprovalR
   return asked.find((approval) => approval && !approval.decision);
 }
 
-/**
- * Sends a notice to a person whose message is queued behind a run that waits for a decision, with how to end that run. Returns
- * whether it waits for one.
- */
+/** Sends a notice to a person whose message is queued behind a run that waits for a decision, with how to end that run. */
 export async function tellThatItWaits(
   runId: string,
   { store, context, now }: { store: Store; context: Pick<ActionContext, "channels">; now: Ms },
-): Promise<boolean> {
+): Promise<void> {
   const { "runs.waiting": waiting = 0 } = await store.counts();
   const run = waiting === 0 ? undefined : await store.runs.get(runId);
-  if (run?.kind !== "channel" || run.spec.command) return false;
+  if (run?.kind !== "channel" || run.spec.command) return;
   const approval = await findWaiting(run, store);
-  if (!approval) return false;
+  if (!approval) return;
   const { tool, code } = approval;
   const route = replyRoute(run.spec);
   const text = renderPhrase(run.spec.incoming.language, "waits", { tool, code });
   const planned = planDelivery({ runId, route, text, channels: context.channels, now });
   await store.commit((tx) => writeDelivery(tx, planned));
-  return true;
 }
 
 /** Informs a person on a channel who has waited for a while that the provider of the model is away. */

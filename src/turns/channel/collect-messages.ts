@@ -188,8 +188,6 @@ export async function collectMessages(
 /** A channel's message with all that it refers to. */
 interface WholeMessage {
   spec: MessageSpec;
-  /** The edits that `spec` holds. */
-  edits: number;
   /** The text of the messages, without what they refer to. */
   question: string;
   images: readonly InputImage[];
@@ -326,70 +324,49 @@ async function readThread(
   return toThread(unseen);
 }
 
-/** Fetched again if edits keep changing what a message refers to. */
-const MAX_READS = 3;
-
-const hasSameUnread = (one: MessageSpec, other: MessageSpec): boolean =>
-  JSON.stringify(one.unread) === JSON.stringify(other.unread);
-
 /**
  * Gets what a channel's message refers to: its files, what it quotes, and what was written in its thread. What is text becomes
- * part of the input and is kept with the run, so that another attempt reads it no more; undefined if nothing is missing.
+ * part of the input and is kept with the run, so that another attempt reads it no more; undefined if nothing is missing. If a
+ * message is edited meanwhile, the run cannot start, and all is read again.
  */
 export async function readUnread(
-  given: MessageRun,
+  run: MessageRun,
   { channels, config }: Pick<ActionContext, "channels" | "config">,
   deps: UnreadDeps,
   signal: AbortSignal,
 ): Promise<WholeMessage | undefined> {
-  let run = given;
-  for (let reads = 1; ; reads++) {
-    const { unread, channel: id } = run.spec;
-    const loaded = channels.get(id);
-    const { edits = 0 } = run;
+  const { unread, channel: id, ...spec } = run.spec;
+  if (!unread) return undefined;
+  const loaded = channels.get(id);
+  const question = toQuestion(spec.input);
+  if (!loaded) {
     const gone = `the channel "${id}" is gone, so what came with the message was not fetched`;
-    if (!unread && reads === 1) return undefined;
-    if (!unread || !loaded)
-      return {
-        spec: run.spec,
-        edits,
-        question: toQuestion(run.spec.input),
-        images: [],
-        warnings: unread ? [gone] : [],
-      };
-    const { quotedIds = [], hasThread } = unread;
-    const thread = hasThread
-      ? await readThread(run, loaded, { limit: config.threads.messages, deps, signal })
-      : toThread([]);
-    const quoted = await Promise.all(
-      quotedIds.map((one) => readQuoted(one, run, loaded, deps, signal)),
-    );
-    const attachments = [
-      ...(unread.attachments ?? []),
-      ...quoted.flatMap((one) => one.attachments),
-      ...thread.attachments,
-    ];
-    const { parts, images, kept } = await readAttachments(
-      attachments,
-      { channel: loaded.channel, config },
-      deps,
-      signal,
-    );
-    const stored = await deps.store.runs.get(run.id);
-    const latest = stored?.kind === "channel" ? stored : run;
-    const isSame = hasSameUnread(latest.spec, run.spec);
-    run = latest;
-    if (!isSame && reads < MAX_READS) continue;
-    const { unread: _unread, ...spec } = latest.spec;
-    const input = [...thread.parts, ...spec.input, ...quoted.flatMap((one) => one.parts), ...parts];
-    const read = {
-      ...spec,
-      input,
-      parts: toReadParts(latest.spec, thread.parts.length),
-      ...(kept.length > 0 && { unread: { attachments: kept } }),
-      ...(attachments.length > 0 && { received: spec.received ?? attachments }),
-    };
-    const question = toQuestion(spec.input);
-    return { spec: read, edits: latest.edits ?? 0, question, images, warnings: [] };
+    return { spec: run.spec, question, images: [], warnings: [gone] };
   }
+  const { quotedIds = [], hasThread } = unread;
+  const thread = hasThread
+    ? await readThread(run, loaded, { limit: config.threads.messages, deps, signal })
+    : toThread([]);
+  const quoted = await Promise.all(
+    quotedIds.map((one) => readQuoted(one, run, loaded, deps, signal)),
+  );
+  const attachments = [
+    ...(unread.attachments ?? []),
+    ...quoted.flatMap((one) => one.attachments),
+    ...thread.attachments,
+  ];
+  const { parts, images, kept } = await readAttachments(
+    attachments,
+    { channel: loaded.channel, config },
+    deps,
+    signal,
+  );
+  const read = {
+    ...spec,
+    channel: id,
+    input: [...thread.parts, ...spec.input, ...quoted.flatMap((one) => one.parts), ...parts],
+    parts: toReadParts(run.spec, thread.parts.length),
+    ...(kept.length > 0 && { unread: { attachments: kept } }),
+  };
+  return { spec: read, question, images, warnings: [] };
 }

@@ -87,7 +87,7 @@ export function createMessageRun(
         change: {
           warnings,
           route,
-          ...(whole && !signal.aborted && { spec: whole.spec, edits: whole.edits }),
+          ...(whole && !signal.aborted && { spec: whole.spec }),
         },
         write(tx) {
           if (movesLastRoute && route.status === "route")

@@ -1,14 +1,18 @@
-import { readFile, rm } from "node:fs/promises";
 import { z } from "zod";
 import type { TurnExtension } from "../../agent/types.ts";
 import type { Tool } from "../../contract/kinds.ts";
 import { OWN_SOURCE, SEND_FILE_TOOL, SEND_FILE_TOOL_NAME } from "../../vocabulary/tool-names.ts";
 import { FORGOTTEN, cutText, oneLine } from "../../core/text.ts";
 import { readAttached, toStagedId, type AttachedFile } from "../../delivery/plan.ts";
-import type { Job, RunRecord, StepRecord, Store, ToolCallRecord } from "../../store/types.ts";
-import { fetchStaged, type AttachmentDeps } from "./attachments.ts";
+import type {
+  Job,
+  Reads,
+  RunRecord,
+  StepRecord,
+  Store,
+  ToolCallRecord,
+} from "../../store/types.ts";
 import { listSessionRuns } from "./session-runs.ts";
-import type { ActionContext } from "../types.ts";
 import { readImageInfo } from "../../core/image-info.ts";
 
 const MAX_NAME = 100;
@@ -16,30 +20,12 @@ const MAX_NAME = 100;
 // oxlint-disable-next-line no-misleading-character-class -- single characters are what is looked for
 const UNSAFE = /[<>:"/\\|?*\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
 
-/** The first bytes of files, by which their types are known. */
-const HEADS: readonly (readonly [head: string, at: number, mediaType: string])[] = [
-  ["%PDF-", 0, "application/pdf"],
-  ["PK\x03\x04", 0, "application/zip"],
-  ["\x1f\x8b", 0, "application/gzip"],
-  ["OggS", 0, "audio/ogg"],
-  ["ID3", 0, "audio/mpeg"],
-  ["fLaC", 0, "audio/flac"],
-  ["WAVE", 8, "audio/wav"],
-  ["ftyp", 4, "video/mp4"],
-  ["\x1aE\xdf\xa3", 0, "video/webm"],
-];
-/** Types that only the ending of a name tells apart: those of text, and of packed documents. */
+/** Types of text that only the ending of a name tells apart. */
 const TEXTS: Readonly<Record<string, string>> = {
   csv: "text/csv",
   md: "text/markdown",
   json: "application/json",
   ics: "text/calendar",
-};
-const OFFICE = "application/vnd.openxmlformats-officedocument.";
-const PACKED: Readonly<Record<string, string>> = {
-  docx: `${OFFICE}wordprocessingml.document`,
-  xlsx: `${OFFICE}spreadsheetml.sheet`,
-  pptx: `${OFFICE}presentationml.presentation`,
 };
 /** Endings that are added to a name without one. */
 const ENDINGS: Readonly<Record<string, string>> = {
@@ -53,28 +39,13 @@ const ENDINGS: Readonly<Record<string, string>> = {
   "text/plain": "txt",
 };
 
-function isText(data: Uint8Array): boolean {
-  if (data.includes(0)) return false;
-  try {
-    new TextDecoder("utf-8", { fatal: true }).decode(data);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 const getEnding = (name: string): string | undefined =>
   /\.([a-z0-9]{1,8})$/i.exec(name)?.[1]?.toLowerCase();
 
-/** Finds the type of a file by its bytes; the ending of its name decides only between forms of the same kind. */
-function sniffType(data: Buffer, name: string): string {
+/** Returns the type of a file that a tool has made. That it is an image has to be seen: vendors show images otherwise. */
+function toMediaType(data: Buffer, named: string): string {
   const image = readImageInfo(data)?.mediaType;
-  if (image !== undefined) return image;
-  const ending = getEnding(name) ?? "";
-  const head = data.toString("latin1", 0, 16);
-  const found = HEADS.find(([bytes, at]) => head.startsWith(bytes, at))?.[2];
-  if (found === "application/zip") return PACKED[ending] ?? found;
-  return found ?? (isText(data) ? (TEXTS[ending] ?? "text/plain") : "application/octet-stream");
+  return image ?? (named.startsWith("image/") ? "application/octet-stream" : named);
 }
 
 /** Makes a name safe for every system: the last part of a path, in one line, with an ending that fits an image. */
@@ -105,50 +76,31 @@ const INPUT = z.strictObject({
     .describe(
       "A result of a tool: the id that a cut result names, or the tool's name for its newest result in this conversation.",
     ),
-  received: z
-    .string()
-    .optional()
-    .describe(
-      "The name of a file that somebody sent in this conversation, or `last` for the newest such file.",
-    ),
 });
 const DESCRIPTION =
-  "Attaches a file to your reply, which goes where your reply goes. Give exactly one of `text`, `result` and `received`. The file is sent after your text.";
+  "Attaches a file to your reply, which goes where your reply goes. Give either `text` or `result`. The file is sent after your text.";
 /** The files of one reply, and the bytes of one file. */
 const MAX_SENT_FILES = 5;
 const MAX_SENT_BYTES = 5_000_000;
-/** Runs of the conversation in which results and files are looked for. */
+/** Runs of the conversation in which results are looked for. */
 const MAX_RUNS = 50;
-
-interface SendFileDeps {
-  store: Store;
-  clock: AttachmentDeps["clock"];
-  attachments?: AttachmentDeps;
-}
 
 interface SendingRun {
   run: RunRecord;
   steps: readonly StepRecord[];
-  context: Pick<ActionContext, "channels" | "config">;
   job?: Job;
 }
 
-/** A file before it is checked, or why there is none. */
-type Found = { data: Buffer; name?: string | undefined } | { problem: string };
+/** The content of a file before it is checked, or why there is none. */
+type Found = { data: Buffer; mediaType?: string } | { problem: string };
 
-/** Lists the runs of the same conversation, newest first, without this one. */
-async function listEarlier(
-  { id, spec }: RunRecord,
-  store: SendFileDeps["store"],
-): Promise<RunRecord[]> {
-  const runs = await listSessionRuns(spec.session, { limit: MAX_RUNS }, store);
-  return runs.filter((one) => one.id !== id);
-}
-
-async function readCall(call: ToolCallRecord, store: SendFileDeps["store"]): Promise<Found> {
+async function readCall(call: ToolCallRecord, store: Reads): Promise<Found> {
   const parts = call.output?.parts ?? [];
   const file = parts.find((part) => part.type === "file");
-  if (file) return { data: Buffer.from(file.data, "base64"), name: file.filename };
+  if (file) {
+    const data = Buffer.from(file.data, "base64");
+    return { data, mediaType: toMediaType(data, file.mediaType) };
+  }
   const whole = call.stored ? (await store.toolResults.get(call.stored.id))?.text : undefined;
   const text = whole ?? parts.flatMap((part) => (part.type === "text" ? part.text : [])).join("\n");
   return text === FORGOTTEN
@@ -159,7 +111,7 @@ async function readCall(call: ToolCallRecord, store: SendFileDeps["store"]): Pro
 async function findResult(
   wanted: string,
   { run, steps }: SendingRun,
-  { store }: SendFileDeps,
+  store: Reads,
 ): Promise<Found> {
   const isIt = ({ id, name, tool, output }: ToolCallRecord): boolean =>
     output !== undefined &&
@@ -168,66 +120,25 @@ async function findResult(
     [id, name, tool].includes(wanted);
   const own = steps.flatMap(({ calls }) => calls).findLast(isIt);
   if (own) return readCall(own, store);
-  for (const { id } of await listEarlier(run, store)) {
+  for (const { id } of await listSessionRuns(run.spec.session, { limit: MAX_RUNS }, store)) {
+    if (id === run.id) continue;
     const call = (await store.steps.list(id)).flatMap(({ calls }) => calls).findLast(isIt);
     if (call) return readCall(call, store);
   }
   return { problem: "There is no such result in this conversation." };
 }
 
-async function findReceived(
-  wanted: string,
-  { run, context }: SendingRun,
-  { store, clock, attachments }: SendFileDeps,
-  signal: AbortSignal,
-): Promise<Found> {
-  const id = run.kind === "channel" ? run.spec.channel : undefined;
-  const channel = id === undefined ? undefined : context.channels.get(id)?.channel;
-  if (!channel || !attachments) return { problem: "No files are received in this conversation." };
-  const all = [run, ...(await listEarlier(run, store))].flatMap(({ kind, spec }) =>
-    kind === "channel" && spec.channel === id ? (spec.received ?? []) : [],
-  );
-  const file = wanted === "last" ? all[0] : all.find(({ name }) => name === wanted);
-  if (!file) return { problem: "There is no received file of this name in this conversation." };
-  try {
-    const limited = AbortSignal.any([
-      signal,
-      AbortSignal.timeout(context.config.attachments.timeout),
-    ]);
-    const staged = await fetchStaged(file, channel, {
-      ...attachments,
-      clock,
-      maxBytes: MAX_SENT_BYTES,
-      signal: limited,
-    });
-    try {
-      return { data: await readFile(staged.file), name: file.name };
-    } finally {
-      await rm(staged.file, { force: true });
-    }
-  } catch {
-    return {
-      problem: `The file could not be fetched again, or has more than ${MAX_SENT_BYTES} bytes.`,
-    };
-  }
-}
-
 /**
  * Creates the tool by which an agent attaches files to its reply. It cannot choose the recipient: the file goes where the run's
  * reply goes. A file is in the store before the call is answered, and goes into the delivery with the commit that ends the run.
  */
-export function createSendFile(current: SendingRun, deps: SendFileDeps): TurnExtension {
+export function createSendFile(current: SendingRun, store: Store): TurnExtension {
   const { run, job } = current;
-  const find = async (
-    { text, result, received }: z.infer<typeof INPUT>,
-    signal: AbortSignal,
-  ): Promise<Found> => {
-    if ([text, result, received].filter((one) => one !== undefined).length !== 1)
-      return { problem: "Give exactly one of `text`, `result` and `received`." };
-    if (text !== undefined) return { data: Buffer.from(text) };
-    return result === undefined
-      ? findReceived(received ?? "", current, deps, signal)
-      : findResult(result, current, deps);
+  const find = async ({ text, result }: z.infer<typeof INPUT>): Promise<Found> => {
+    if (text !== undefined && result === undefined) return { data: Buffer.from(text) };
+    return text === undefined && result !== undefined
+      ? findResult(result, current, store)
+      : { problem: "Give either `text` or `result`." };
   };
   const tool: Tool<typeof INPUT> = {
     name: SEND_FILE_TOOL,
@@ -236,19 +147,18 @@ export function createSendFile(current: SendingRun, deps: SendFileDeps): TurnExt
     idempotent: true,
     // One after the other, so that the files can be counted.
     exclusive: true,
-    async execute(input, { callId, signal }) {
+    async execute(input, { callId }) {
       const id = toStagedId(callId);
-      if (await deps.store.toolResults.get(id)) return "The file is attached.";
-      const attached = await readAttached(run, current.steps, deps.store);
+      if (await store.toolResults.get(id)) return "The file is attached.";
+      const attached = await readAttached(run, current.steps, store);
       if (attached.length >= MAX_SENT_FILES)
         return `No file was attached: a reply may have ${MAX_SENT_FILES}.`;
-      const found = await find(input, signal);
+      const found = await find(input);
       if ("problem" in found) return `No file was attached. ${found.problem}`;
-      const { data } = found;
+      const { data, mediaType = TEXTS[getEnding(input.name) ?? ""] ?? "text/plain" } = found;
       if (data.length === 0) return "No file was attached: it has no content.";
       if (data.length > MAX_SENT_BYTES)
         return `No file was attached: it has ${data.length} bytes, and ${MAX_SENT_BYTES} are allowed.`;
-      const mediaType = sniffType(data, input.name);
       const name = toSafeName(input.name, mediaType);
       const file: AttachedFile = {
         name,
@@ -256,7 +166,7 @@ export function createSendFile(current: SendingRun, deps: SendFileDeps): TurnExt
         bytes: data.length,
         content: data.toString("base64"),
       };
-      const held = await deps.store.commit(
+      const held = await store.commit(
         (tx) => tx.toolResults.add({ id, runId: run.id, text: JSON.stringify(file) }),
         job,
       );

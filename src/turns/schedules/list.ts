@@ -16,7 +16,7 @@ function build(trigger: Trigger, rest: Omit<Schedule, "trigger" | "times">): Sch
 }
 
 function fromConfig(agentId: string, schedule: ScheduleConfig): Schedule[] {
-  const { id, prompt, wake = "", deliver, catchUp, jitter } = schedule;
+  const { id, prompt, wake = "", deliver, catchUp } = schedule;
   const action: ScheduleAction =
     prompt === undefined
       ? { kind: "wake", text: wake, outside: false }
@@ -32,7 +32,6 @@ function fromConfig(agentId: string, schedule: ScheduleConfig): Schedule[] {
     action,
     deliver: target,
     catchUp,
-    jitterMs: jitter,
   });
 }
 
@@ -45,7 +44,7 @@ function fromHeartbeat(agentId: string, everyMs: number): Schedule[] {
     action: { kind: "heartbeat" },
     deliver: LAST,
   } as const;
-  return build({ everyMs }, { ...rest, catchUp: "once", jitterMs: 0 });
+  return build({ everyMs }, { ...rest, catchUp: "once" });
 }
 
 function fromApproved({
@@ -66,7 +65,6 @@ function fromApproved({
     source: "agent",
     action,
     catchUp: "once",
-    jitterMs: 0,
     ...(asked && { asked }),
   } as const;
   return build(trigger, { ...rest, deliver: deliver && target });

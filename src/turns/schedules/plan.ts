@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
 import type { Ms } from "../../store/types.ts";
+import type { DueTimes } from "../../vocabulary/schedule-times.ts";
 import type { Schedule, ScheduleState, SkippedTimes } from "./types.ts";
 
 /** With `catchUp: "all"` the newest so many missed times are caught up. */
@@ -23,23 +23,6 @@ export type ScheduleStep =
 /** The name of a schedule: `<agent>/<id>`. */
 export const getScheduleName = ({ agentId, id }: Pick<Schedule, "agentId" | "id">): string =>
   `${agentId}/${id}`;
-
-/** Returns the time between a due time and the one after it. */
-const getGap = ({ times }: Schedule, dueAt: Ms): Ms => (times.next(dueAt) ?? Infinity) - dueAt;
-
-/** Returns the delay of a firing: the same at every gateway. It ends before the next due time, so that firings keep their order. */
-function getDelay(schedule: Schedule, dueAt: Ms): Ms {
-  if (schedule.jitterMs < 1) return 0;
-  const digest = createHash("sha256")
-    .update(`${getScheduleName(schedule)} ${dueAt}`)
-    .digest();
-  return Math.floor(
-    (digest.readUInt32BE() / 2 ** 32) * Math.min(schedule.jitterMs, getGap(schedule, dueAt)),
-  );
-}
-
-/** Returns when a schedule fires for a due time. */
-export const getFireTime = (schedule: Schedule, dueAt: Ms): Ms => dueAt + getDelay(schedule, dueAt);
 
 /** Makes the state of a schedule that starts now: what was due before is not. */
 export function startState(
@@ -83,31 +66,13 @@ const MISSED: Record<Schedule["catchUp"], string> = {
   none: 'missed while no gateway fired it; catchUp is "none"',
 };
 
-/** Due times that would fire by now, oldest first. `count` includes older ones, which are not listed. */
-interface ReadyTimes {
-  times: readonly Ms[];
-  count: number;
-  isMore: boolean;
-}
-
-/**
- * Returns the place of the time that fires for all missed ones before it: the last one, or the first that was not missed. Delays
- * bring firings close together; a time is missed only if its own firing is late.
- */
-function findCaughtUp(schedule: Schedule, times: readonly Ms[], now: Ms): number {
-  const isMissed = (time: Ms): boolean =>
-    now - getFireTime(schedule, time) >= Math.min(PUNCTUAL_MS, getGap(schedule, time));
-  return Math.min(times.findLastIndex(isMissed) + 1, times.length - 1);
-}
-
 function planReady(
   schedule: Schedule,
   known: ScheduleState,
-  ready: ReadyTimes,
+  { times, count, isMore }: DueTimes,
   now: Ms,
   isPaused: boolean,
 ): ScheduleStep {
-  const { times, count, isMore } = ready;
   const [first, last] = [times[0] ?? now, times.at(-1) ?? now];
   const skipTo = (to: Ms, skipped: number, reason: string): ScheduleState => {
     const from = schedule.times.next(known.handledTo) ?? to;
@@ -123,16 +88,11 @@ function planReady(
   if (isPaused) return { do: "note", state: skipTo(last, count, "the schedule was paused") };
   if (schedule.action.kind === "heartbeat") return fire(schedule, known, last, now);
   if (schedule.catchUp === "once") {
-    const caughtUp = findCaughtUp(schedule, times, now);
-    const before = times[caughtUp - 1];
-    const state =
-      before === undefined ? known : skipTo(before, count - (times.length - caughtUp), MISSED.once);
-    return fire(schedule, state, times[caughtUp] ?? last, now);
+    const before = times.at(-2);
+    const state = before === undefined ? known : skipTo(before, count - 1, MISSED.once);
+    return fire(schedule, state, last, now);
   }
-  const late =
-    schedule.catchUp === "none"
-      ? times.filter((time) => now - getFireTime(schedule, time) > PUNCTUAL_MS)
-      : [];
+  const late = schedule.catchUp === "none" ? times.filter((time) => now - time > PUNCTUAL_MS) : [];
   const lastLate = late.at(-1);
   if (lastLate !== undefined)
     return {
@@ -158,18 +118,8 @@ export function planStep(
   if (!known || isOther || known.handledTo > now + MAX_AHEAD_MS)
     return { do: "note", state: startState(schedule, now, known) };
   const due = schedule.times.between(known.handledTo, now, MAX_CAUGHT_UP + 1);
-  const waiting = due.times.findIndex((time) => getFireTime(schedule, time) > now);
-  const times = waiting < 0 ? due.times : due.times.slice(0, waiting);
-  if (times.length > 0)
-    return planReady(
-      schedule,
-      known,
-      { ...due, times, count: due.count - (due.times.length - times.length) },
-      now,
-      isPaused,
-    );
-  const next = due.times[0] ?? schedule.times.next(known.handledTo);
-  return { do: "wait", at: next === undefined ? undefined : getFireTime(schedule, next) };
+  if (due.times.length > 0) return planReady(schedule, known, due, now, isPaused);
+  return { do: "wait", at: schedule.times.next(known.handledTo) };
 }
 
 /** Heartbeats count their interval from the last one; every other schedule keeps to its times. */

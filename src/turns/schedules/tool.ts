@@ -69,7 +69,7 @@ export function createScheduleTool({ store, approved, clock }: ScheduleToolDeps)
     exclusive: true,
     async execute({ cron, every, at, timezone, prompt, deliver }, { agentId, runId, callId }) {
       const times = { id: "proposed", cron, every, at, timezone };
-      const [issue] = findScheduleIssues({ ...times, prompt, catchUp: "once", jitter: 0 });
+      const [issue] = findScheduleIssues({ ...times, prompt, catchUp: "once" });
       if (issue)
         return `There is no schedule: ${[issue.path, issue.message].filter(Boolean).join(" ")}.`;
       const [now, parsed] = [clock.now(), parseTrigger(toTrigger(times))];

@@ -20,7 +20,6 @@ export interface Schedule {
   action: ScheduleAction;
   deliver: ScheduleDelivery;
   catchUp: (typeof CATCH_UP)[number];
-  jitterMs: Ms;
   /** Set if somebody else than the owner has asked the agent for the schedule: in which conversation. */
   asked?: AskedSchedule;
 }
