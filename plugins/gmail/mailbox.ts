@@ -59,24 +59,6 @@ export async function findLabel(
   );
 }
 
-/** Maps in order, a few at a time. */
-async function inParallel<T, R>(
-  items: readonly T[],
-  most: number,
-  map: (item: T) => Promise<R>,
-): Promise<R[]> {
-  const results: R[] = [];
-  let next = 0;
-  const work = async (): Promise<void> => {
-    while (next < items.length) {
-      const index = next++;
-      results[index] = await map(items[index] as T);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(most, items.length) }, work));
-  return results;
-}
-
 /** Creates the `fetch` of a mailbox. */
 function createFetch(config: GmailConfig, google: Google, signal: AbortSignal): Mailbox["fetch"] {
   const readBody = ({ id, payload = {} }: GmailMessage): Promise<string> => {
@@ -109,7 +91,9 @@ function createFetch(config: GmailConfig, google: Google, signal: AbortSignal): 
   };
 
   return async (ids) => {
-    const messages = await inParallel(ids, PARALLEL, fetchOne);
+    const messages: (MailMessage | undefined)[] = [];
+    for (let at = 0; at < ids.length; at += PARALLEL)
+      messages.push(...(await Promise.all(ids.slice(at, at + PARALLEL).map(fetchOne))));
     return messages.filter((message) => message !== undefined);
   };
 }
