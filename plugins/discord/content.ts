@@ -105,14 +105,12 @@ function readContent(content: DiscordContent, own: readonly string[] = []): Hear
       kind: "own",
       text: `[sticker: ${name ?? ""}]`,
     })),
-    ...(poll
-      ? [
-          toPollPart(
-            poll.question?.text,
-            (poll.answers ?? []).map((one) => one.poll_media?.text),
-          ),
-        ]
-      : []),
+    toPollPart(
+      poll && {
+        question: poll.question?.text,
+        options: poll.answers?.map((one) => one.poll_media?.text),
+      },
+    ),
     { kind: "embedded", text: renderTree(components, COMPONENTS) },
     ...objectsIn(embeds).map(
       ({ title, url, description: text, author, fields, footer, provider }): HeardPart => ({

@@ -1,4 +1,3 @@
-import { z } from "zod";
 import {
   channelConfig,
   httpUrl,
@@ -31,10 +30,6 @@ const config = channelConfig(
     apiUrl: httpUrl("Address of the HTTP API, without its version.", "https://discord.com/api"),
     typing: typingSetting(),
     streaming: streamingSetting(),
-    gatewayUrl: z
-      .url({ protocol: /^wss?$/ })
-      .optional()
-      .describe("Address of the gateway. Default: what the API says."),
   },
   {
     person: {
@@ -64,7 +59,7 @@ export default definePlugin({
       lengthOf: (text) => toDiscord(text).length,
       parseRecipient,
       directRecipient: (person) => `user:${person}`,
-      listen: (signal, host) => listen(context.config, client, signal, host),
+      listen: (signal, host) => listen(context.config.token, client, signal, host),
     };
   },
 });

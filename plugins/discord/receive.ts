@@ -132,16 +132,6 @@ const MESSAGE_RESPONSE = 4;
 const EPHEMERAL = 64;
 /** The kind of a command's option. */
 const STRING = 3;
-/** Discord's names of the languages that commands are described in. */
-const LOCALES = {
-  de: "de",
-  fr: "fr",
-  "es-ES": "es",
-  ru: "ru",
-  "zh-CN": "zh",
-  "pt-BR": "pt",
-  ja: "ja",
-};
 
 /** Shows a text to the person behind an interaction. One that Discord takes no more is not shown. */
 async function respond(
@@ -201,22 +191,7 @@ async function registerCommands(rest: REST): Promise<void> {
   const body = nativeCommands().map(({ name, description, argument }) => ({
     name,
     description,
-    description_localizations: Object.fromEntries(
-      Object.entries(LOCALES).map(([locale, language]) => [
-        locale,
-        nativeCommands(language).find((one) => one.name === name)?.description,
-      ]),
-    ),
-    ...(argument && {
-      options: [
-        {
-          type: STRING,
-          name: argument.name,
-          description: argument.name,
-          required: argument.required,
-        },
-      ],
-    }),
+    ...(argument && { options: [{ type: STRING, description: argument.name, ...argument }] }),
   }));
   await rest.put(`/applications/${id}/commands`, { body });
 }
@@ -282,12 +257,6 @@ async function readIntents(rest: REST, signal: AbortSignal): Promise<number> {
   return (flags & CONTENT_FLAGS) === 0 ? INTENTS : INTENTS | CONTENT_INTENT;
 }
 
-/** Connects to this address in place of the one that the API gives. */
-function useGateway(manager: WebSocketManager, url: string): void {
-  const ask = manager.fetchGatewayInformation.bind(manager);
-  manager.fetchGatewayInformation = async (force) => ({ ...(await ask(force)), url });
-}
-
 /** Methods of a connection of the SDK that it does not wait for: their errors would end the process. */
 const LEFT_ALONE = ["internalConnect", "onMessage", "onClose", "heartbeat"];
 
@@ -316,7 +285,7 @@ function catchErrors(
 
 /** The gateway of Discord: one session, taken up again after a cut and after a restart, so that Discord sends what was missed. */
 export async function listen(
-  { token, gatewayUrl }: { token: string; gatewayUrl?: string | undefined },
+  token: string,
   client: () => Promise<REST>,
   signal: AbortSignal,
   host: ChannelHost,
@@ -353,7 +322,7 @@ export async function listen(
         async retrieveSessionInfo() {
           // The SDK would connect again by itself, and cannot be told not to: the next connection is another manager's.
           if (connection.signal.aborted) await new Promise(() => undefined);
-          return session && { ...session, resumeURL: gatewayUrl ?? session.resumeURL };
+          return session;
         },
         updateSessionInfo(_, given) {
           // At the end of a connection the SDK drops a session that Discord keeps.
@@ -362,7 +331,6 @@ export async function listen(
           if (given === null) place = null;
         },
       });
-      if (gatewayUrl !== undefined) useGateway(manager, gatewayUrl);
       const up = (): void => {
         connection.greeted();
         void register();

@@ -259,14 +259,8 @@ export function createChannel(client: () => Promise<REST>, now: () => number): C
       sendAfter(
         VENDOR,
         () => pressesGoElsewhere(signal),
-        (elsewhere) =>
-          elsewhere
-            ? send(
-                { ...question, text: `${question.text}\n\n${question.instruction}` },
-                channel,
-                signal,
-              )
-            : send(question, channel, signal, buildButtons(question)),
+        async (elsewhere) =>
+          elsewhere ? undefined : send(question, channel, signal, buildButtons(question)),
       ),
     ...createLive(client),
     change: async ({ messageIds: [id], text }, channel, signal) =>

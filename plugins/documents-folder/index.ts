@@ -6,21 +6,10 @@ import {
   definePlugin,
   type ServiceState,
   type SourceEntry,
-  type SourceAudience,
   type SourceHost,
   type SyncReport,
 } from "#plugin";
 import { plural, sleep } from "#channel-kit";
-
-/** A folder whose files are kept as documents. */
-interface SyncedFolder extends SourceAudience {
-  /** Its path, as the config has it. */
-  name: string;
-  everyMs: number;
-  list(): AsyncIterable<SourceEntry>;
-  /** Calls `onChange` if something may have changed. Rejects if the folder cannot be watched: then it is only read after its time. */
-  watch(onChange: () => void, signal: AbortSignal): Promise<void>;
-}
 
 /** Changes come in groups: a copied folder, a file that is written in pieces. */
 const SETTLE_MS = 500;
@@ -41,50 +30,6 @@ function renderReport(report: SyncReport): ServiceState {
     ok: false,
     message: `${counts}; ${failed.length} could not be read, such as ${first.id}: ${first.message}`,
   };
-}
-
-/** Syncs folders until `signal` aborts: at the start, whenever one may have changed, and after its time. Reports all in one line. */
-async function keepInStep(
-  folders: readonly SyncedFolder[],
-  signal: AbortSignal,
-  host: Pick<SourceHost, "documents" | "report">,
-): Promise<void> {
-  const states = new Map<string, ServiceState>();
-  const report = (name: string, state: ServiceState): void => {
-    states.set(name, state);
-    const all = [...states];
-    host.report({
-      ok: all.every(([, { ok }]) => ok),
-      message: all.map(([of, { message }]) => `${of}: ${message}`).join(" · "),
-    });
-  };
-
-  const run = async (folder: SyncedFolder): Promise<void> => {
-    let wake = new AbortController();
-    void folder.watch(() => wake.abort(), signal).catch(() => undefined);
-    while (!signal.aborted) {
-      wake = new AbortController();
-      let pauseMs = folder.everyMs;
-      try {
-        report(
-          folder.name,
-          renderReport(
-            await host.documents.sync(folder.name, folder.list(), { ...folder, signal }),
-          ),
-        );
-      } catch (error) {
-        if (signal.aborted) return;
-        pauseMs = Math.min(RETRY_MS, folder.everyMs);
-        report(folder.name, {
-          ok: false,
-          message: error instanceof Error ? error.message : "it cannot be listed",
-        });
-      }
-      await sleep(pauseMs, AbortSignal.any([signal, wake.signal]));
-      if (wake.signal.aborted) await sleep(SETTLE_MS, signal);
-    }
-  };
-  await Promise.all(folders.map(run));
 }
 
 const config = z.strictObject({
@@ -180,21 +125,53 @@ async function getVersion(path: string): Promise<string | undefined> {
   return found && `${found.mtimeNs}-${found.size}`;
 }
 
-function toSynced(folder: Folder, baseDir: string): SyncedFolder {
-  const root = resolve(baseDir, folder.path);
-  return {
-    name: folder.path,
-    everyMs: folder.everyMinutes * 60_000,
-    tenant: folder.tenant,
-    agents: folder.agents,
-    list: () => listFiles(root, root, folder.extensions),
-    watch: (onChange, signal) =>
-      new Promise((done) => {
-        // If the system cannot watch, the folder is read at its interval.
-        const watcher = watch(root, { recursive: true, signal }, onChange);
-        watcher.on("error", () => undefined).on("close", done);
-      }),
+/** Resolves when `signal` aborts. Rejects if the system cannot watch the folder: then it is only read at its interval. */
+const watchFolder = (root: string, onChange: () => void, signal: AbortSignal): Promise<void> =>
+  new Promise((done) => {
+    const watcher = watch(root, { recursive: true, signal }, onChange);
+    watcher.on("error", () => undefined).on("close", done);
+  });
+
+/** Syncs folders until `signal` aborts: at the start, whenever one may have changed, and after its time. Reports all in one line. */
+async function keepInStep(
+  folders: readonly Folder[],
+  baseDir: string,
+  signal: AbortSignal,
+  host: Pick<SourceHost, "documents" | "report">,
+): Promise<void> {
+  const states = new Map<string, ServiceState>();
+  const report = (name: string, state: ServiceState): void => {
+    states.set(name, state);
+    const all = [...states];
+    host.report({
+      ok: all.every(([, { ok }]) => ok),
+      message: all.map(([of, { message }]) => `${of}: ${message}`).join(" · "),
+    });
   };
+
+  const run = async ({ path, extensions, everyMinutes, ...audience }: Folder): Promise<void> => {
+    const root = resolve(baseDir, path);
+    const everyMs = everyMinutes * 60_000;
+    let wake = new AbortController();
+    void watchFolder(root, () => wake.abort(), signal).catch(() => undefined);
+    while (!signal.aborted) {
+      wake = new AbortController();
+      let pauseMs = everyMs;
+      try {
+        const entries = listFiles(root, root, extensions);
+        const synced = await host.documents.sync(path, entries, { ...audience, signal });
+        report(path, renderReport(synced));
+      } catch (error) {
+        if (signal.aborted) return;
+        pauseMs = Math.min(RETRY_MS, everyMs);
+        const message = error instanceof Error ? error.message : "it cannot be listed";
+        report(path, { ok: false, message });
+      }
+      await sleep(pauseMs, AbortSignal.any([signal, wake.signal]));
+      if (wake.signal.aborted) await sleep(SETTLE_MS, signal);
+    }
+  };
+  await Promise.all(folders.map(run));
 }
 
 /** Files of folders are documents, as long as they are there. */
@@ -202,11 +179,6 @@ export default definePlugin({
   id: "documents-folder",
   config,
   source: ({ config: { folders }, baseDir }) => ({
-    start: (signal, host) =>
-      keepInStep(
-        folders.map((folder) => toSynced(folder, baseDir)),
-        signal,
-        host,
-      ),
+    start: (signal, host) => keepInStep(folders, baseDir, signal, host),
   }),
 });

@@ -1,4 +1,5 @@
 import type { AuthClient } from "google-auth-library";
+import { networkCode } from "#channel-kit";
 import type { GmailConfig } from "./config.ts";
 import { GmailProblem } from "./problem.ts";
 
@@ -87,13 +88,6 @@ function ofToken(code: string, account: string, description = ""): GoogleError |
   }
 }
 
-/** The system's code of an error, or of what caused it: `ECONNREFUSED`. */
-function findErrorCode(error: unknown): string | undefined {
-  for (let at = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++)
-    if ("code" in at && typeof at.code === "string") return at.code;
-  return undefined;
-}
-
 /** Turns whatever a call threw into an error that says what to change. */
 export function googleError(error: unknown, what: string, account: string): unknown {
   if (error instanceof GoogleError) return error;
@@ -112,7 +106,7 @@ export function googleError(error: unknown, what: string, account: string): unkn
   }
   if (status === undefined)
     return new GoogleError(
-      `${what}: no answer (${word(findErrorCode(error) ?? name) ?? "error"})`,
+      `${what}: no answer (${word(networkCode(error) ?? name) ?? "error"})`,
       "transient",
     );
   return toGoogleError(status, body, what);

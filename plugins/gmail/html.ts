@@ -7,40 +7,10 @@ const PADDING = /&(?:zwnj|lrm|rlm);/g;
 export const decodeEntities = (text: string): string => decodeHTML(text.replace(PADDING, ""));
 
 /** Elements whose content nobody sees. */
-const HIDDEN = new Set(["script", "style", "title", "template", "noscript", "object", "svg"]);
+const HIDDEN = /^(?:script|style|title|template|noscript|object|svg)$/;
 /** Elements that begin a line, and those that have an empty line around them. */
-const LINES = new Set([
-  "br",
-  "div",
-  "tr",
-  "li",
-  "hr",
-  "dt",
-  "dd",
-  "option",
-  "section",
-  "article",
-  "header",
-  "footer",
-  "address",
-]);
-const BLOCKS = new Set([
-  "p",
-  "h1",
-  "h2",
-  "h3",
-  "h4",
-  "h5",
-  "h6",
-  "ul",
-  "ol",
-  "dl",
-  "table",
-  "blockquote",
-  "pre",
-  "form",
-  "figure",
-]);
+const LINES = /^(?:br|div|tr|li|hr|d[td]|option|section|article|header|footer|address)$/;
+const BLOCKS = /^(?:p|h[1-6]|[uod]l|table|blockquote|pre|form|figure)$/;
 
 const getHref = (tag: string): string | undefined => {
   const found = /\shref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))/i.exec(tag);
@@ -141,9 +111,9 @@ export function htmlToText(html: string): string {
     const name = (named[2] ?? "").toLowerCase();
     const closing = named[1] === "/";
     if (name === "pre") lines.isExact = !closing;
-    if (!closing && HIDDEN.has(name)) at = afterElement(html, name, at);
-    else if (BLOCKS.has(name)) lines.end(2);
-    else if (LINES.has(name)) lines.end(1, name === "br");
+    if (!closing && HIDDEN.test(name)) at = afterElement(html, name, at);
+    else if (BLOCKS.test(name)) lines.end(2);
+    else if (LINES.test(name)) lines.end(1, name === "br");
     else if (name === "td" || name === "th") lines.text(" ");
     else if (name === "a" && !closing) {
       // Links do not nest: the one before ends here.

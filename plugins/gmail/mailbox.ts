@@ -1,4 +1,4 @@
-import { getLabels, type GmailConfig } from "./config.ts";
+import type { GmailConfig } from "./config.ts";
 import { GoogleError, type Google } from "./google.ts";
 import { GmailProblem } from "./problem.ts";
 import { readMailText, toMail, type GmailMessage, type MailMessage } from "./messages.ts";
@@ -30,7 +30,7 @@ export interface Mailbox {
 }
 
 interface HistoryAnswer {
-  history?: { id: string; messagesAdded?: { message?: { id?: string; labelIds?: string[] } }[] }[];
+  history?: { id: string; messagesAdded?: { message?: { id?: string } }[] }[];
   nextPageToken?: string;
   historyId: string;
 }
@@ -40,43 +40,23 @@ interface MessageList {
   nextPageToken?: string;
 }
 
-/** The ids of the labels that the config names. */
-export async function labelIds(
-  config: GmailConfig,
+/** Finds the id of the label that the config names. */
+export async function findLabel(
+  { label: wanted }: GmailConfig,
   google: Google,
   signal: AbortSignal,
-): Promise<string[]> {
+): Promise<string> {
   const { labels = [] } = await google.gmail<{ labels?: { id: string; name: string }[] }>(
     "labels",
     { what: "listing the labels", signal },
   );
-  return getLabels(config).map((wanted) => {
-    const found =
-      labels.find(({ id }) => id === wanted) ??
-      labels.find(({ name }) => name.toLowerCase() === wanted.toLowerCase());
-    if (found) return found.id;
-    throw new GmailProblem(
-      `the mailbox has no label "${wanted}": set hooks.gmail.label to one that it has`,
-    );
-  });
-}
-
-/** Maps in order, a few at a time. */
-async function inParallel<T, R>(
-  items: readonly T[],
-  most: number,
-  map: (item: T) => Promise<R>,
-): Promise<R[]> {
-  const results: R[] = [];
-  let next = 0;
-  const work = async (): Promise<void> => {
-    while (next < items.length) {
-      const index = next++;
-      results[index] = await map(items[index] as T);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(most, items.length) }, work));
-  return results;
+  const found =
+    labels.find(({ id }) => id === wanted) ??
+    labels.find(({ name }) => name.toLowerCase() === wanted.toLowerCase());
+  if (found) return found.id;
+  throw new GmailProblem(
+    `the mailbox has no label "${wanted}": set hooks.gmail.label to one that it has`,
+  );
 }
 
 /** Creates the `fetch` of a mailbox. */
@@ -111,7 +91,9 @@ function createFetch(config: GmailConfig, google: Google, signal: AbortSignal): 
   };
 
   return async (ids) => {
-    const messages = await inParallel(ids, PARALLEL, fetchOne);
+    const messages: (MailMessage | undefined)[] = [];
+    for (let at = 0; at < ids.length; at += PARALLEL)
+      messages.push(...(await Promise.all(ids.slice(at, at + PARALLEL).map(fetchOne))));
     return messages.filter((message) => message !== undefined);
   };
 }
@@ -120,11 +102,9 @@ function createFetch(config: GmailConfig, google: Google, signal: AbortSignal): 
 export function createMailbox(
   config: GmailConfig,
   google: Google,
-  labels: readonly string[],
+  label: string,
   signal: AbortSignal,
 ): Mailbox {
-  const watched = new Set(labels);
-  const [only] = labels.length === 1 ? labels : [];
   async function* readPages<P extends { nextPageToken?: string }>(
     path: string,
     query: Record<string, string | undefined>,
@@ -141,7 +121,7 @@ export function createMailbox(
 
   return {
     async watch(topic) {
-      const body = { topicName: topic, labelIds: labels, labelFilterBehavior: "include" };
+      const body = { topicName: topic, labelIds: [label], labelFilterBehavior: "include" };
       const method = "POST";
       const start = () =>
         google.gmail<{ historyId: string; expiration: string }>("watch", {
@@ -171,31 +151,26 @@ export function createMailbox(
       ).historyId;
     },
     async *history(from) {
-      const query = { startHistoryId: from, historyTypes: "messageAdded", labelId: only };
+      const query = { startHistoryId: from, historyTypes: "messageAdded", labelId: label };
       for await (const page of readPages<HistoryAnswer>("history", query, "reading the history")) {
         const { history = [], historyId, nextPageToken } = page;
-        const added = history.flatMap(({ messagesAdded = [] }) =>
-          messagesAdded.map(({ message }) => message),
+        const ids = history.flatMap(({ messagesAdded = [] }) =>
+          messagesAdded.flatMap(({ message }) => message?.id ?? []),
         );
-        const wanted = added.filter(
-          (message) => only !== undefined || message?.labelIds?.some((label) => watched.has(label)),
-        );
-        const ids = [...new Set(wanted.flatMap((message) => message?.id ?? []))];
         const last = history.at(-1)?.id ?? from;
-        yield { ids, historyId: nextPageToken === undefined ? historyId : last };
+        yield { ids: [...new Set(ids)], historyId: nextPageToken === undefined ? historyId : last };
       }
     },
     async since(time) {
-      const found = new Set<string>();
-      const q = `after:${Math.floor(time / 1000)}`;
-      for (const labelIds of labels)
-        for await (const { messages = [] } of readPages<MessageList>(
-          "messages",
-          { labelIds, q },
-          "listing messages",
-        ))
-          for (const { id } of messages) found.add(id);
-      return [...found].toReversed();
+      const found: string[] = [];
+      const query = { labelIds: label, q: `after:${Math.floor(time / 1000)}` };
+      for await (const { messages = [] } of readPages<MessageList>(
+        "messages",
+        query,
+        "listing messages",
+      ))
+        found.push(...messages.map(({ id }) => id));
+      return found.toReversed();
     },
     fetch: createFetch(config, google, signal),
   };

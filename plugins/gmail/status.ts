@@ -1,10 +1,10 @@
 import type { Command, CommandContext, ServiceState } from "#plugin";
-import { getLabels, type GmailConfig } from "./config.ts";
+import type { GmailConfig } from "./config.ts";
 import { GmailProblem } from "./problem.ts";
 import { readState, type WatchState } from "./state.ts";
 
 /** A watcher that has heard nothing for so long does not watch. */
-export const STALE_MS = 900_000;
+const STALE_MS = 900_000;
 
 const time = (ms: number | undefined): string =>
   ms === undefined ? "never" : new Date(ms).toISOString();
@@ -66,10 +66,9 @@ async function status(context: CommandContext<GmailConfig>): Promise<number> {
     ok,
     message,
     account: config.account,
-    mode: config.pushEndpoint === undefined ? "pull" : "push",
     topic: config.topic,
     subscription: config.subscription,
-    labels: getLabels(config),
+    label: config.label,
     watchExpires: iso(state.watchExpires),
     lastSync: iso(state.lastSync),
     historyId: state.historyId ?? null,
@@ -84,8 +83,8 @@ async function status(context: CommandContext<GmailConfig>): Promise<number> {
     const lines = [
       `${ok ? "ok" : "not ok"}: ${message}`,
       `account        ${shown.account}`,
-      `labels         ${shown.labels.join(", ")}`,
-      `mode           ${shown.mode}${config.pushEndpoint === undefined ? ` (subscription ${config.subscription})` : ` (${config.pushEndpoint})`}`,
+      `label          ${shown.label}`,
+      `subscription   ${shown.subscription}`,
       `watch expires  ${time(state.watchExpires)}`,
       `last sync      ${time(state.lastSync)}`,
       `history id     ${state.historyId ?? "none"}`,

@@ -91,7 +91,7 @@ export function readParts(
   return [
     { kind: "own", text: withNames(message, mentions, isSelf) },
     { kind: "own", text: sticker && "[sticker]" },
-    ...(pollCreate ? [toPollPart(pollCreate.question, pollCreate.options ?? [])] : []),
+    toPollPart(pollCreate),
     ...objectsIn(contacts).map(({ name, organization, phone, email }) =>
       toContactPart({
         name: name?.display || [name?.given, name?.family].filter(Boolean).join(" "),

@@ -365,14 +365,8 @@ export function createChannel(context: SlackContext, hasButtons = false): Channe
     postFile: (file, channel, signal) =>
       sendFile(VENDOR, connect, context, { file, channel, signal }),
     ...(hasButtons && {
-      postQuestion: (question: ApprovalQuestion, channel: string, signal: AbortSignal) =>
-        toMrkdwn(question.text).length > MAX_BLOCK
-          ? post(
-              { ...question, text: `${question.text}\n\n${question.instruction}` },
-              channel,
-              signal,
-            )
-          : ask(question, channel, signal),
+      postQuestion: async (question: ApprovalQuestion, channel: string, signal: AbortSignal) =>
+        toMrkdwn(question.text).length > MAX_BLOCK ? undefined : ask(question, channel, signal),
       change: async (ended: EndedQuestion, _: string, signal: AbortSignal) =>
         endQuestion(await connect(signal), ended),
     }),

@@ -65,23 +65,14 @@ function readKinds(content: Content): HeardPart[] {
     ({ text, completion_date: done }) => `- [${done ? "x" : " "}] ${text}`,
   );
   return [
-    ...(place ? [toPlacePart(place)] : []),
-    ...(contact
-      ? [
-          toContactPart({
-            name: [contact.first_name, contact.last_name].filter(Boolean).join(" "),
-            reach: [contact.phone_number],
-          }),
-        ]
-      : []),
-    ...(poll
-      ? [
-          toPollPart(
-            poll.question,
-            poll.options.map(({ text }) => text),
-          ),
-        ]
-      : []),
+    toPlacePart(place),
+    toContactPart(
+      contact && {
+        name: [contact.first_name, contact.last_name].filter(Boolean).join(" "),
+        reach: [contact.phone_number],
+      },
+    ),
+    toPollPart(poll && { ...poll, options: poll.options.map(({ text }) => text) }),
     {
       kind: "own",
       text: checklist && ["[checklist]", checklist.title, ...(tasks ?? [])].join("\n"),

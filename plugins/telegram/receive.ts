@@ -1,9 +1,8 @@
 import type { Api } from "grammy";
-import type { CallbackQuery, LanguageCode, Message, Update, UserFromGetMe } from "grammy/types";
+import type { CallbackQuery, Message, Update, UserFromGetMe } from "grammy/types";
 import {
   backOff,
   classifyError,
-  commandLanguages,
   cutText,
   nativeCommands,
   once,
@@ -178,16 +177,15 @@ async function take(update: Update, self: Self, api: Api, host: ChannelHost): Pr
   if (message) await host.receive(message);
 }
 
-/** Shows the commands in Telegram's apps, in all languages that there are. Tries again until Telegram has them, or refuses them. */
+/** Shows the commands in Telegram's apps. Tries again until Telegram has them, or refuses them. */
 async function registerCommands(client: Client, signal: AbortSignal): Promise<void> {
-  const list = (language?: string) =>
-    nativeCommands(language).map(({ name: command, description }) => ({ command, description }));
+  const commands = nativeCommands().map(({ name, description }) => ({
+    command: name,
+    description,
+  }));
   for (let failures = 1; !signal.aborted; failures++) {
     try {
-      const api = await client(signal);
-      await api.setMyCommands(list());
-      for (const language of commandLanguages.filter((one) => one !== "en"))
-        await api.setMyCommands(list(language), { language_code: language as LanguageCode });
+      await (await client(signal)).setMyCommands(commands);
       return;
     } catch (error) {
       const failure = classifyError(VENDOR, error);

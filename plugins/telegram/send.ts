@@ -58,6 +58,17 @@ export const VENDOR: ErrorRules = {
   },
 };
 
+/** Fetches in Telegram's form: proxies answer in HTML, of which the status is kept. */
+export const fetchJson =
+  (fetch: typeof globalThis.fetch) =>
+  async (url: string, init: RequestInit): Promise<Response> => {
+    const response = await fetch(url, init);
+    if (response.headers.get("content-type")?.includes("json")) return response;
+    await response.body?.cancel();
+    const { status: error_code, statusText: description } = response;
+    return Response.json({ ok: false, error_code, description });
+  };
+
 /** Clients of the Bot API, each for what ends with a signal: the SDK in its build for the web; tests put another in its place. */
 export function createClient({
   config,
@@ -67,21 +78,10 @@ export function createClient({
 ) => Promise<Api> {
   return async (signal) => {
     const sdk = await loadPackage("grammy", () => import("grammy/web"));
-    // Proxies answer in HTML; what they say is put into Telegram's form, so that the status is not lost.
-    const inJson = async (url: string, init: RequestInit): Promise<Response> => {
-      const response = await fetch(url, { ...init, signal });
-      if (response.headers.get("content-type")?.includes("json")) return response;
-      await response.body?.cancel();
-      return Response.json({
-        ok: false,
-        error_code: response.status,
-        description: response.statusText,
-      });
-    };
     // The types of the SDK are those of its build for Node, with another `fetch` and another signal.
     return new sdk.Api(config.token, {
       apiRoot: config.apiUrl,
-      fetch: inJson,
+      fetch: (url: string, init: RequestInit) => fetchJson(fetch)(url, { ...init, signal }),
     } as unknown as ConstructorParameters<typeof Api>[1]);
   };
 }
@@ -109,7 +109,7 @@ async function editMessage(
 ): Promise<void> {
   const { plain, first } = toForms(text);
   const about = {
-    chat_id: to.split(":")[0] ?? to,
+    chat_id: toPlace({ to }).chat,
     message_id: Number(messageIds[0]),
     link_preview_options: { is_disabled: true },
   };
@@ -138,9 +138,23 @@ export async function sendToChat<T>(
   });
 }
 
-/** The general topic is 1 and may not be named. */
-const inTopic = (topic: string | undefined): { message_thread_id?: number } =>
-  Number(topic ?? 0) > 1 ? { message_thread_id: Number(topic) } : {};
+/** Reads the chat of a recipient, and the topic and the message that are answered. The general topic is 1 and may not be named. */
+export function toPlace({
+  to,
+  thread,
+  replyTo,
+}: Pick<OutgoingMessage, "to" | "thread" | "replyTo">) {
+  const [chat = "", topic] = to.split(":");
+  const topicId = Number(thread ?? topic ?? 0);
+  const reply = Number(replyTo?.split(":").at(-1) ?? Number.NaN);
+  return {
+    chat,
+    topic: topicId > 1 ? { message_thread_id: topicId } : {},
+    reply: Number.isSafeInteger(reply)
+      ? { reply_parameters: { message_id: reply, allow_sending_without_reply: true } }
+      : {},
+  };
+}
 
 /** Creates the typing sign and the text that is shown while the agent works. */
 function createLive(
@@ -154,7 +168,7 @@ function createLive(
       async remove({ to, messageId }, _, signal) {
         const { raw } = await client(signal);
         await raw
-          .deleteMessage({ chat_id: to.split(":")[0] ?? to, message_id: Number(messageId) })
+          .deleteMessage({ chat_id: toPlace({ to }).chat, message_id: Number(messageId) })
           .catch((error: unknown) => {
             if (!/message to delete not found/i.test(getRefusal(error)?.description ?? ""))
               throw error;
@@ -163,13 +177,10 @@ function createLive(
     },
     typing: {
       everyMs: TYPING_MS,
-      async show({ to, thread }, _, signal) {
-        const [chat = "", topic] = to.split(":");
-        return (await client(signal)).raw.sendChatAction({
-          chat_id: chat,
-          action: "typing",
-          ...inTopic(thread ?? topic),
-        });
+      async show(about, _, signal) {
+        const { chat, topic } = toPlace(about);
+        const { raw } = await client(signal);
+        return raw.sendChatAction({ chat_id: chat, action: "typing", ...topic });
       },
     },
   };
@@ -183,22 +194,14 @@ export function createChannel(
   postFile?: (file: OutgoingFile, signal: AbortSignal) => Promise<FileSendResult>,
 ): Channel {
   const post = async (
-    { to, thread, replyTo, text }: Piece,
+    message: Piece,
     signal: AbortSignal,
     more: object = {},
   ): Promise<SendResult> => {
-    const [chat = "", topic] = to.split(":");
-    const reply = Number(replyTo?.split(":").at(-1) ?? Number.NaN);
-    const options = {
-      ...inTopic(thread ?? topic),
-      // A preview would make Telegram fetch what a text names.
-      link_preview_options: { is_disabled: true },
-      ...(Number.isSafeInteger(reply) && {
-        reply_parameters: { message_id: reply, allow_sending_without_reply: true },
-      }),
-      ...more,
-    };
-    const { plain, first } = toForms(text);
+    const { chat, topic, reply } = toPlace(message);
+    // A preview would make Telegram fetch what a text names.
+    const options = { ...topic, link_preview_options: { is_disabled: true }, ...reply, ...more };
+    const { plain, first } = toForms(message.text);
     const { raw } = await client(signal);
     const sent = await sendToChat(chat, log, (where) =>
       raw.sendMessage({ chat_id: where, ...first, ...options }).catch((error: unknown) => {
@@ -215,9 +218,8 @@ export function createChannel(
     ...(postFile && {
       postFile: (file: OutgoingFile, _: unknown, signal: AbortSignal) => postFile(file, signal),
     }),
-    async postQuestion({ code, verdicts, instruction, ...question }, _, signal) {
-      if (!(await hasButtons(signal)))
-        return post({ ...question, text: `${question.text}\n\n${instruction}` }, signal);
+    async postQuestion({ code, verdicts, ...question }, _, signal) {
+      if (!(await hasButtons(signal))) return undefined;
       const row = verdicts.map(({ verdict, label }) => ({
         text: label,
         callback_data: renderVerdict(verdict, code),

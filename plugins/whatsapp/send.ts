@@ -76,26 +76,19 @@ export const VENDOR: ErrorRules = {
     ...each([0, 190], AUTH),
     ...each([3, 10, 131005, ...Array.from({ length: 100 }, (_, index) => 200 + index)], PERMISSION),
     ...each([131045, 133010], UNREGISTERED),
-    ...each(
-      [100],
-      "a parameter was refused: check channels.whatsapp.phoneNumberId and the recipient",
-    ),
-    ...each([33], "there is no such phone number id: check channels.whatsapp.phoneNumberId"),
-    ...each([131008], "a parameter is missing"),
-    ...each([131009], "a parameter was refused: check the recipient"),
-    ...each([131021], "the recipient is the sender's own number"),
-    ...each([131026], "the recipient cannot get it: no WhatsApp account, or an old one"),
-    ...each(
-      [131030],
+    "error 33": "there is no such phone number id: check channels.whatsapp.phoneNumberId",
+    "error 100": "a parameter was refused: check channels.whatsapp.phoneNumberId and the recipient",
+    "error 131008": "a parameter is missing",
+    "error 131009": "a parameter was refused: check the recipient",
+    "error 131021": "the recipient is the sender's own number",
+    "error 131026": "the recipient cannot get it: no WhatsApp account, or an old one",
+    "error 131030":
       "the recipient is not on the list of the test number: add it in the app's API setup",
-    ),
-    ...each([131031], "the account is locked: see the Business Support page"),
-    ...each([131042], "there is a problem with the payment of the account"),
-    ...each(
-      [131047],
+    "error 131031": "the account is locked: see the Business Support page",
+    "error 131042": "there is a problem with the payment of the account",
+    "error 131047":
       "more than 24 hours have passed since the recipient last wrote: they have to write first",
-    ),
-    ...each([131051], "this kind of message is not supported"),
+    "error 131051": "this kind of message is not supported",
     401: AUTH,
   },
 };
@@ -231,7 +224,7 @@ export function createChannel(context: PluginContext<WhatsAppConfig>): Channel {
     async postQuestion(question, _, signal) {
       const { code, text, instruction, verdicts } = question;
       const body = toWhatsApp(text);
-      const whole = `${text}\n\n${instruction}`;
+      if (body.length > MAX_BUTTON_TEXT) return undefined;
       const buttons = verdicts.map(({ verdict, label }) => ({
         type: "reply",
         reply: { id: renderVerdict(verdict, code), title: label },
@@ -240,11 +233,8 @@ export function createChannel(context: PluginContext<WhatsAppConfig>): Channel {
         type: "interactive",
         interactive: { type: "button", body: { text: body }, action: { buttons } },
       };
-      return postOrTemplate(
-        question,
-        { free: body.length > MAX_BUTTON_TEXT ? inText(whole) : asked, text: whole },
-        signal,
-      );
+      const whole = `${text}\n\n${instruction}`;
+      return postOrTemplate(question, { free: asked, text: whole }, signal);
     },
     typing: {
       everyMs: TYPING_MS,

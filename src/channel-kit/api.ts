@@ -12,8 +12,17 @@ export {
   toPollPart,
   type Card,
 } from "./cards.ts";
-export { commandLanguages, nativeCommands, type NativeCommand } from "./heard.ts";
-export { withConnection, type Connection } from "./connection.ts";
+export {
+  checkpoint,
+  followSocket,
+  listenToEvents,
+  pollSince,
+  reconnectLoop,
+  retryMessage,
+  watch,
+  withConnection,
+  type Connection,
+} from "./connection.ts";
 export {
   BOX_DRAWING,
   markLines,
@@ -28,27 +37,30 @@ export {
   ChannelError,
   classifyError,
   classifyResponse,
+  createRest,
   ignoreGone,
   loadPackage,
   networkCode,
-  probing,
   retryAfter,
   sameRule,
   sendAfter,
-  sending,
+  type ErrorResponse,
+  type ErrorRule,
+  type ErrorRules,
+  type FailedSend as Failure,
+  type Rest,
 } from "./errors.ts";
-export type { ErrorResponse, ErrorRule, ErrorRules, FailedSend as Failure } from "./errors.ts";
-export { listenToEvents } from "./connection.ts";
 export { checkFileUrl, createFetchFile, openDownload } from "./files.ts";
 export {
+  nativeCommands,
   nestParts,
   toEarlierMessage,
   toEdit,
   toIncomingMessage,
   type HeardFile,
   type HeardPart,
+  type NativeCommand,
 } from "./heard.ts";
-export { escapeHtml, htmlText } from "./rewrite.ts";
 export { createKeyValueStore, type KeyValueStore } from "./key-value-store.ts";
 export {
   backOff,
@@ -69,21 +81,25 @@ export {
   type WrittenDecision,
 } from "./kit.ts";
 export { clientToken, tokenVerifier } from "./oauth.ts";
-export { pollSince } from "./connection.ts";
-export { findNumber, normalForm, phoneNumber, recipients } from "./settings.ts";
-export { checkpoint, reconnectLoop, retryMessage, watch } from "./connection.ts";
 export {
   conversations,
   lookAfterCrash,
-  pollUntilFound,
   retryIdempotent,
   sendOrReconcile,
   untold,
 } from "./reconcile.ts";
-export { createRest, type Rest } from "./errors.ts";
-export { escapeMarks, rewriteMarkdown } from "./rewrite.ts";
-export { channelConfig, httpUrl, secret, streamingSetting, typingSetting } from "./settings.ts";
-export { followEvents, followSocket } from "./connection.ts";
+export { escapeHtml, escapeMarks, htmlText, rewriteMarkdown } from "./rewrite.ts";
+export {
+  channelConfig,
+  findNumber,
+  httpUrl,
+  normalForm,
+  phoneNumber,
+  recipients,
+  secret,
+  streamingSetting,
+  typingSetting,
+} from "./settings.ts";
 export { renderStyled } from "./styled.ts";
 export { sentResult, vendorChannel, type VendorChannel } from "./vendor-channel.ts";
 export { parseWebhook, textResponse } from "./webhook.ts";

@@ -54,38 +54,37 @@ export function renderCard({
   return said === "" ? lines([fallback, footer]) : lines([said, footer]);
 }
 
+/** A message without such a part has none. */
+const NO_PART: HeardPart = { kind: "own" };
+
 /** A place on the map. Coordinates alone are a person's own words; what a place is called, others have written. */
-export function toPlacePart(place: {
-  latitude?: Text;
-  longitude?: Text;
-  name?: Text;
-  address?: Text;
-  url?: Text;
-}): HeardPart {
+export function toPlacePart(
+  place: { latitude?: Text; longitude?: Text; name?: Text; address?: Text; url?: Text } | undefined,
+): HeardPart {
+  if (!place) return NO_PART;
   const { latitude, longitude, name, address, url } = place;
   const at = `[location: ${latitude}, ${longitude}]`;
   const named = lines([name, address, url]);
   return { kind: named === "" ? "own" : "embedded", text: lines([at, named]) };
 }
 
-/** The card of a person. */
-export function toContactPart(contact: {
-  name?: Text;
-  organization?: Text;
-  /** Numbers and addresses. */
-  reach?: readonly Text[];
-}): HeardPart {
+/** The card of a person. `reach`: numbers and addresses. */
+export function toContactPart(
+  contact: { name?: Text; organization?: Text; reach?: readonly Text[] } | undefined,
+): HeardPart {
+  if (!contact) return NO_PART;
   const { name, organization, reach = [] } = contact;
   const about = [name, organization, ...reach].map((one) => lines([one])).filter(Boolean);
   return { kind: "embedded", text: `[contact: ${about.join(", ")}]` };
 }
 
 /** A poll, which its sender has written. */
-export function toPollPart(question: Text, options: readonly Text[]): HeardPart {
-  return {
-    kind: "own",
-    text: lines([`[poll] ${question ?? ""}`, ...options.map((one) => `- ${one ?? ""}`)]),
-  };
+export function toPollPart(
+  poll: { question?: Text; options?: readonly Text[] | undefined } | undefined,
+): HeardPart {
+  if (!poll) return NO_PART;
+  const options = (poll.options ?? []).map((one) => `- ${one ?? ""}`);
+  return { kind: "own", text: lines([`[poll] ${poll.question ?? ""}`, ...options]) };
 }
 
 /** The rules for reading a tree of blocks. */

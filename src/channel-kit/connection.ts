@@ -1,4 +1,4 @@
-import { sleep } from "./kit.ts";
+import { parseObject, sleep } from "./kit.ts";
 import {
   ChannelError,
   type ErrorRules,
@@ -8,59 +8,6 @@ import {
 } from "./errors.ts";
 import type { ChannelHost, ReceivedMessage, PluginLog } from "../contract/channel.ts";
 import { backOff } from "../core/backoff.ts";
-
-/** A stream of server-sent events. */
-interface EventStream {
-  /** The name of the vendor's side in errors. */
-  name: string;
-  url: string;
-  fetch: typeof fetch;
-  headers?: Record<string, string>;
-  /** The meanings of statuses, for the operator. */
-  statuses?: Readonly<Record<number, string>>;
-  /** After so long without a sign, in milliseconds, the connection is dead. */
-  silenceMs: number;
-  opened(): Promise<void>;
-  /** The next waits until it resolves. */
-  event(data: string, id: string | undefined): Promise<void>;
-}
-
-/** Follows a stream until it ends, which it always tells by an error. */
-export async function followEvents(stream: EventStream, signal: AbortSignal): Promise<never> {
-  const { createParser } = await loadPackage(
-    "eventsource-parser",
-    () => import("eventsource-parser"),
-  );
-  const { name, url, fetch, headers, statuses = {}, silenceMs } = stream;
-  const stop = new AbortController();
-  const silence = setTimeout(
-    () => stop.abort(new ChannelError("the stream fell silent")),
-    silenceMs,
-  );
-  try {
-    const response = await fetch(url, {
-      headers: { accept: "text/event-stream", ...headers },
-      signal: AbortSignal.any([signal, stop.signal]),
-    });
-    if (!response.ok || !response.body)
-      throw new ChannelError(
-        statuses[response.status] ??
-          `${name} answered ${response.status} to ${new URL(url).pathname}`,
-      );
-    await stream.opened();
-    const events: { id?: string | undefined; data: string }[] = [];
-    const parser = createParser({ onEvent: (event) => events.push(event) });
-    const decoder = new TextDecoder();
-    for await (const chunk of response.body) {
-      silence.refresh();
-      parser.feed(decoder.decode(chunk, { stream: true }));
-      for (const { id, data } of events.splice(0)) await stream.event(data, id);
-    }
-    throw new ChannelError(`${name} closed the stream`);
-  } finally {
-    clearTimeout(silence);
-  }
-}
 
 /** A WebSocket that speaks JSON. Times are in milliseconds. */
 interface Socket {
@@ -115,12 +62,18 @@ export async function followSocket(
   });
 }
 
-/** A stream of events in JSON that goes on behind the `Last-Event-ID`. */
-interface EventListener<E> extends Pick<EventStream, "url" | "fetch" | "statuses" | "silenceMs"> {
+/** A stream of server-sent events in JSON that goes on behind the `Last-Event-ID`. Lengths of time are in milliseconds. */
+interface EventListener<E> {
   vendor: ErrorRules;
+  url: string;
+  fetch: typeof fetch;
   log: PluginLog;
   now(): number;
-  /** By how much the clocks of the vendor and of this machine may differ, in milliseconds. */
+  /** The meanings of statuses, for the operator. */
+  statuses?: Readonly<Record<number, string>>;
+  /** After so long without a sign the connection is dead. */
+  silenceMs: number;
+  /** By how much the clocks of the vendor and of this machine may differ. */
   skewMs: number;
   /** The time of an event, in milliseconds since 1970; undefined if the event has none. */
   at(event: E): number | undefined;
@@ -132,43 +85,63 @@ interface EventListener<E> extends Pick<EventStream, "url" | "fetch" | "statuses
 const SINCE = "rouse-since-";
 
 /** Follows the stream until `signal` aborts; comes back after every end of it. What was there before the channel was is passed over. */
-export async function listenToEvents<E>(
-  listener: EventListener<E>,
+export async function listenToEvents<E extends object>(
+  { vendor, url, fetch, log, now, statuses = {}, silenceMs, skewMs, at, read }: EventListener<E>,
   signal: AbortSignal,
   host: ChannelHost,
 ): Promise<void> {
-  const { vendor, log, now, skewMs, at, read, ...stream } = listener;
   let place = await host.cursor();
-  const parse = (data: string): E | undefined => {
-    try {
-      return JSON.parse(data) as E;
-    } catch {
-      log.warn("an event of the stream was not JSON");
-      return undefined;
-    }
+  /** Hands over what an event holds. The next one waits for it. */
+  const take = async (
+    { id, data }: { id?: string | undefined; data: string },
+    since: number,
+    to: ChannelHost,
+  ): Promise<void> => {
+    const event = parseObject(data) as E | undefined;
+    if (!event) log.warn("an event of the stream was not JSON");
+    const message = event && (at(event) ?? Infinity) >= since ? read(event) : undefined;
+    if (message) await to.receive(message);
+    if (id === undefined) return;
+    place = id;
+    // Only a message moves the stored place: coming again past receipts and typing does no harm.
+    if (message) await to.saveCursor(id);
   };
   const connect = async (to: ChannelHost): Promise<void> => {
+    const { createParser } = await loadPackage(
+      "eventsource-parser",
+      () => import("eventsource-parser"),
+    );
     const since = place?.startsWith(SINCE) ? Number(place.slice(SINCE.length)) - skewMs : 0;
-    const follow = {
-      name: vendor.name,
-      ...stream,
-      headers: place === undefined ? {} : { "last-event-id": place },
-      async opened() {
-        if (place === undefined) await to.saveCursor((place = `${SINCE}${now()}`));
-        to.report({ ok: true, message: "listening" });
-      },
-      async event(data: string, id: string | undefined) {
-        const event = parse(data);
-        const message =
-          event === undefined || (at(event) ?? Infinity) < since ? undefined : read(event);
-        if (message) await to.receive(message);
-        if (id === undefined) return;
-        place = id;
-        // Only a message moves the stored place: coming again past receipts and typing does no harm.
-        if (message) await to.saveCursor(id);
-      },
-    };
-    await followEvents(follow, signal);
+    const stop = new AbortController();
+    const fallSilent = (): void => stop.abort(new ChannelError("the stream fell silent"));
+    const silence = setTimeout(fallSilent, silenceMs);
+    try {
+      const response = await fetch(url, {
+        headers: {
+          accept: "text/event-stream",
+          ...(place !== undefined && { "last-event-id": place }),
+        },
+        signal: AbortSignal.any([signal, stop.signal]),
+      });
+      const { ok, status, body } = response;
+      if (!ok || !body)
+        throw new ChannelError(
+          statuses[status] ?? `${vendor.name} answered ${status} to ${new URL(url).pathname}`,
+        );
+      if (place === undefined) await to.saveCursor((place = `${SINCE}${now()}`));
+      to.report({ ok: true, message: "listening" });
+      const events: { id?: string | undefined; data: string }[] = [];
+      const parser = createParser({ onEvent: (event) => events.push(event) });
+      const decoder = new TextDecoder();
+      for await (const chunk of body) {
+        silence.refresh();
+        parser.feed(decoder.decode(chunk, { stream: true }));
+        for (const event of events.splice(0)) await take(event, since, to);
+      }
+      throw new ChannelError(`${vendor.name} closed the stream`);
+    } finally {
+      clearTimeout(silence);
+    }
   };
   await reconnectLoop(signal, host, { connect, vendor, say: retryMessage });
 }

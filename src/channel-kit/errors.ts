@@ -221,28 +221,7 @@ export async function sendAfter<T, R = SendResult>(
     const failure = classifyError(vendor, error);
     return failure.status === "unknown" ? { ...failure, status: "retry" } : failure;
   }
-  return sending(vendor, () => send(prepared));
-}
-
-/** A send whose errors are answered as the vendor's. Throws nothing. */
-export async function sending<R = SendResult>(
-  vendor: ErrorRules,
-  send: () => Promise<R>,
-): Promise<R | SendResult> {
-  return send().catch((error: unknown) => classifyError(vendor, error));
-}
-
-/** A channel's `probe`, of an action that throws where the channel cannot be reached. */
-export async function probing(
-  vendor: ErrorRules,
-  action: () => Promise<unknown>,
-): Promise<{ ok: true } | { ok: false; message: string }> {
-  try {
-    await action();
-    return { ok: true };
-  } catch (error) {
-    return { ok: false, message: classifyError(vendor, error).reason };
-  }
+  return send(prepared).catch((error: unknown) => classifyError(vendor, error));
 }
 
 /** Ends a deletion well if the API says that what is to be deleted is not there. */

@@ -7,22 +7,20 @@ import {
   type ErrorRules,
 } from "./errors.ts";
 
-/** The hosts of a vendor's files. */
-export interface FileHosts {
-  /** The address of the API in the config: its origin is trusted, whatever its scheme. */
-  api: string;
-  /** Further hosts of the vendor, over HTTPS alone; `*.example.com` stands for all below. */
-  hosts?: readonly string[];
-}
-
 const REFUSED = {
   status: "failed",
   reason: "the file is not on a host of the vendor: it was not fetched",
 } as const;
 const GONE = { status: "failed", reason: "the file is gone" } as const;
 
-/** Checks that an address is one of the vendor's. @throws ChannelError that quotes nothing of it. */
-export function checkFileUrl(address: string, { api, hosts = [] }: FileHosts): URL {
+/**
+ * Checks that an address is one of the vendor's. The origin of `api`, the address of the API in the config, is trusted whatever its
+ * scheme; `hosts` are further ones over HTTPS alone, `*.example.com` for all below. @throws ChannelError that quotes nothing of it.
+ */
+export function checkFileUrl(
+  address: string,
+  { api, hosts = [] }: { api: string; hosts?: readonly string[] },
+): URL {
   if (!URL.canParse(address)) throw new ChannelError(REFUSED);
   const url = new URL(address);
   if (url.username !== "" || url.password !== "") throw new ChannelError(REFUSED);
@@ -34,28 +32,21 @@ export function checkFileUrl(address: string, { api, hosts = [] }: FileHosts): U
   return url;
 }
 
-/** The options of a download besides its address. */
-export interface Download {
+interface Download {
   fetch: typeof fetch;
   vendor: ErrorRules;
   headers?: Readonly<Record<string, string>>;
   signal: AbortSignal;
 }
 
-/** A file that is open: its bytes, and the media type that the server states. */
-export interface OpenedFile {
-  body: ReadableStream<Uint8Array>;
-  type: string;
-}
-
 /**
- * Opens a file. No redirect is followed: it would take the credential along, or lead to a host that was not checked.
+ * Opens a file: its bytes, and the media type that the server states. No redirect is followed: it would take the credential along, or lead to a host that was not checked.
  * @throws ChannelError `failed` if the file is gone or the vendor refuses it.
  */
 export async function openDownload(
   url: URL,
   { fetch, vendor, headers = {}, signal }: Download,
-): Promise<OpenedFile> {
+): Promise<{ body: ReadableStream<Uint8Array>; type: string }> {
   const response = await fetch(url, { headers, redirect: "manual", signal });
   const { status, body } = response;
   if (response.ok && body) return { body, type: response.headers.get("content-type") ?? "" };

@@ -7,7 +7,7 @@ import type {
   ReceivedMessage,
 } from "../contract/channel.ts";
 import { cutText } from "../core/text.ts";
-import { HELPED, LANGUAGES, renderPhrase } from "../vocabulary/phrases.ts";
+import { HELPED, renderPhrase } from "../vocabulary/phrases.ts";
 
 /** A command as vendors show it in their apps. */
 export interface NativeCommand {
@@ -18,9 +18,6 @@ export interface NativeCommand {
   argument?: { name: string; required: boolean };
 }
 
-/** The languages of `nativeCommands`, as two letters. */
-export const commandLanguages: readonly string[] = LANGUAGES;
-
 const ARGUMENTS: Partial<Record<string, NativeCommand["argument"]>> = {
   agent: { name: "id", required: false },
   approve: { name: "code", required: true },
@@ -29,10 +26,10 @@ const ARGUMENTS: Partial<Record<string, NativeCommand["argument"]>> = {
 };
 
 /** The commands of the gateway, for vendors that list commands in their apps. */
-export function nativeCommands(language?: string): NativeCommand[] {
+export function nativeCommands(): NativeCommand[] {
   return HELPED.map((name) => ({
     name,
-    description: renderPhrase(language, `help.${name}`),
+    description: renderPhrase(undefined, `help.${name}`),
     ...(ARGUMENTS[name] && { argument: ARGUMENTS[name] }),
   }));
 }

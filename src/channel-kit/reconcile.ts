@@ -1,5 +1,11 @@
 import type { OutgoingMessage, SendResult } from "../contract/channel.ts";
-import { classifyError, networkCode, sendAfter, type ErrorRules } from "./errors.ts";
+import {
+  classifyError,
+  networkCode,
+  sendAfter,
+  type ErrorRules,
+  type FailedSend,
+} from "./errors.ts";
 import { sleep } from "./kit.ts";
 
 /**
@@ -28,28 +34,27 @@ export async function retryIdempotent(
 
 /**
  * Looks several times for a post that may or may not have arrived, and waits before each look. Returns the post if it was
- * found, "absent" if it was missing at the last look, "later" if the last look was postponed, for example by a rate limit,
- * or undefined if the vendor cannot tell.
+ * found, "absent" if it was missing at the last look, or else the failure of that look.
  */
-export async function pollUntilFound<T>(
+async function pollUntilFound(
   vendor: ErrorRules,
   signal: AbortSignal,
   { looks, pauseMs }: { looks: number; pauseMs: number },
-  find: () => Promise<T | undefined>,
-): Promise<{ found: T } | "absent" | "later" | undefined> {
-  let outcome: "absent" | "later" | undefined;
+  look: () => Promise<SendResult | undefined>,
+): Promise<SendResult | "absent"> {
+  let outcome: FailedSend | "absent" = "absent";
   for (let made = 0; made < looks; made++) {
+    // A message that was just handed over may not show immediately.
     await sleep(pauseMs, signal);
-    if (signal.aborted) return undefined;
+    if (signal.aborted) return { status: "unknown", reason: "there was no time to look for it" };
     try {
-      const found = await find();
-      if (found !== undefined) return { found };
+      const found = await look();
+      if (found) return found;
       outcome = "absent";
     } catch (error) {
+      outcome = classifyError(vendor, error);
       // If access is denied, a later look is denied too.
-      const { status } = classifyError(vendor, error);
-      if (status === "failed") return undefined;
-      outcome = status === "retry" ? "later" : undefined;
+      if (outcome.status === "failed") return outcome;
     }
   }
   return outcome;
@@ -65,24 +70,13 @@ export function untold(vendor: ErrorRules): SendResult {
 export async function lookAfterCrash(
   vendor: ErrorRules,
   signal: AbortSignal,
-  { looks, pauseMs, again }: { looks: number; pauseMs: number; again: boolean },
+  { again, ...pace }: { looks: number; pauseMs: number; again: boolean },
   look: () => Promise<SendResult | undefined>,
 ): Promise<SendResult | undefined> {
-  for (let made = 0; made < looks; made++) {
-    // A message that the earlier process had just handed over may not show immediately.
-    await sleep(pauseMs, signal);
-    try {
-      const found = await look();
-      if (found) return found;
-    } catch (error) {
-      const failure = classifyError(vendor, error);
-      // If access is denied, a later look is denied too.
-      return failure.status === "failed"
-        ? untold(vendor)
-        : { ...failure, status: "retry", uncertain: true };
-    }
-  }
-  return again ? undefined : untold(vendor);
+  const seen = await pollUntilFound(vendor, signal, pace, look);
+  if (seen === "absent") return again ? undefined : untold(vendor);
+  if (seen.status === "sent") return seen;
+  return seen.status === "failed" ? untold(vendor) : { ...seen, status: "retry", uncertain: true };
 }
 
 /** The steps of posting at a vendor that shows afterwards whether a post is there. Times are in milliseconds. */
@@ -128,10 +122,11 @@ export function sendOrReconcile<
       const failure = classifyError(vendor, cause);
       if (failure.status !== "unknown") return failure;
       const seen = await pollUntilFound(vendor, signal, { looks, pauseMs }, look);
-      if (typeof seen === "object") return seen.found;
+      if (seen !== "absent" && seen.status === "sent") return seen;
       // A post that was too slow, or failed there, may still arrive. One that was cut off is looked for before the next
       // try.
-      if (!again || seen === undefined || networkCode(cause) === undefined) return failure;
+      const canTell = seen === "absent" || seen.status === "retry";
+      if (!again || !canTell || networkCode(cause) === undefined) return failure;
       doubtful.set(key, since);
       return { status: "retry", reason: failure.reason, uncertain: true };
     };

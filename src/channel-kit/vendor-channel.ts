@@ -9,7 +9,7 @@ import type {
   SentMessage,
   TypingPlace,
 } from "../contract/channel.ts";
-import { probing, sendAfter, type ErrorRules } from "./errors.ts";
+import { classifyError, sendAfter, type ErrorRules } from "./errors.ts";
 
 /** The parts of a channel that differ by vendor. Each may throw: errors are classified by the vendor's rules. */
 export interface VendorChannel<P> extends Omit<
@@ -28,8 +28,12 @@ export interface VendorChannel<P> extends Omit<
     signal: AbortSignal,
   ): Promise<SendResult>;
   postFile?(file: OutgoingFile, place: P, signal: AbortSignal): Promise<FileSendResult>;
-  /** Posts a question with buttons. */
-  postQuestion?(question: ApprovalQuestion, place: P, signal: AbortSignal): Promise<SendResult>;
+  /** Posts a question with buttons. Returns undefined where they cannot work: then it is asked in text. */
+  postQuestion?(
+    question: ApprovalQuestion,
+    place: P,
+    signal: AbortSignal,
+  ): Promise<SendResult | undefined>;
   /** Changes a question's message. It may be called again: a change that was made twice is as one. */
   change?(ended: EndedQuestion, place: P, signal: AbortSignal): Promise<unknown>;
   /** The sign that the agent is typing. Errors of both functions are classified too. */
@@ -93,7 +97,15 @@ export function vendorChannel<P>(parts: VendorChannel<P>): Channel {
         )(given, signal),
     }),
     ...(postFile && { sendFile: inPlace(postFile) }),
-    ...(postQuestion && { ask: inPlace(postQuestion) }),
+    ...(postQuestion && {
+      ask: inPlace<ApprovalQuestion, SendResult>(async (question, place, signal) => {
+        const text = `${question.text}\n\n${question.instruction}`;
+        return (
+          (await postQuestion(question, place, signal)) ??
+          post({ ...question, text }, place, signal)
+        );
+      }),
+    }),
     ...(change && {
       endQuestion: (ended, signal) =>
         sendAfter(
@@ -116,7 +128,14 @@ export function vendorChannel<P>(parts: VendorChannel<P>): Channel {
         remove: done(streaming.remove),
       },
     }),
-    ...(check && { probe: (signal) => probing(vendor, () => check(signal)) }),
+    ...(check && {
+      probe: (signal) =>
+        check(signal).then(
+          () => ({ ok: true }) as const,
+          (error: unknown) =>
+            ({ ok: false, message: classifyError(vendor, error).reason }) as const,
+        ),
+    }),
   };
 }
 

@@ -198,6 +198,10 @@ describe("/help, /status and /agent", () => {
       "次のメッセージから新しい会話が始まります。",
     );
     expect(await answer("/stop", { language: "pt-br" })).toBe("Não há nada para parar.");
+    expect(await answer("/status", { language: "de-AT" })).toContain("- Sitzung: `main`\n");
+    expect(await answer("/agent", { language: "fr" })).toBe(
+      "L'agent de cette conversation est main.",
+    );
     expect(provider.requests).toHaveLength(0);
   });
 

@@ -57,12 +57,7 @@ export interface DiscordServer {
     options: { user: string; channel: string; words?: string[]; where?: "guild" },
   ): void;
   /** The commands that the app has registered. */
-  commands: {
-    name: string;
-    description: string;
-    description_localizations?: Record<string, string>;
-    options?: object[];
-  }[];
+  commands: { name: string; description: string; options?: object[] }[];
   typing: TypingLog;
   /** The texts that people see after they press a button. */
   notices: string[];
@@ -225,13 +220,10 @@ export async function startDiscord(): Promise<DiscordServer> {
 
   const putCommands = (body: unknown): Answer => {
     const commands = body as DiscordServer["commands"];
-    const texts = commands.flatMap(({ description, description_localizations: others = {} }) => [
-      description,
-      ...Object.values(others),
-    ]);
-    const isWrong =
-      commands.some(({ name }) => !/^[-_a-z0-9]{1,32}$/.test(name)) ||
-      texts.some((text) => text.length < 1 || text.length > 100);
+    const isWrong = commands.some(
+      ({ name, description }) =>
+        !/^[-_a-z0-9]{1,32}$/.test(name) || description.length < 1 || description.length > 100,
+    );
     if (isWrong) return error(400, 50035, "Invalid Form Body");
     self.commands = commands;
     return { status: 200, json: commands };

@@ -130,77 +130,7 @@ it.each(Object.entries(ROOMS).filter(([, { ways }]) => !ways.lacks && ways.apart
   },
 );
 
-it.each([
-  ["slack", toMarkdown],
-  ["mattermost", toMattermost],
-  ["msteams", toTeams],
-])("%s: stars of markdown are sent unchanged", (_id, render) => {
-  for (const line of BOLD_LINES) expect(render(line)).toBe(line);
-});
-
-it("whatsapp: emphasis has no invisible signs", () => {
-  for (const line of BOLD_LINES) expect(toWhatsApp(line)).not.toMatch(/[\u200b\u2060]/);
-});
-
-const WIDE = `| Plan | What it has | Price |
-|---|---|--:|
-| **Basic** | [all of it](https://a.example/b) and \`x < y\` | 10 |
-| 日本語の長い名前のプラン | 長い説明がここに入ります | |`;
-
 describe("a table that is too wide for a telephone is a list of cards", () => {
-  it.each<[string, string, string]>([
-    [
-      "telegram",
-      toHtml(WIDE),
-      `Plan: <b>Basic</b>
-What it has: <a href="https://a.example/b">all of it</a> and <code>x &lt; y</code>
-Price: 10
-
-Plan: <b>日本語の長い名前のプラン</b>
-What it has: 長い説明がここに入ります`,
-    ],
-    [
-      "discord",
-      toDiscord(WIDE),
-      `Plan: **Basic**
-What it has: [all of it](https://a.example/b) and \`x < y\`
-Price: 10
-
-Plan: **日本語の長い名前のプラン**
-What it has: 長い説明がここに入ります`,
-    ],
-    [
-      "whatsapp",
-      toWhatsApp(WIDE),
-      `Plan: *Basic*
-What it has: all of it (https://a.example/b) and \`x < y\`
-Price: 10
-
-Plan: *日本語の長い名前のプラン*
-What it has: 長い説明がここに入ります`,
-    ],
-    [
-      "imessage",
-      toIMessage(WIDE),
-      `Plan: Basic
-What it has: all of it (https://a.example/b) and \`x < y\`
-Price: 10
-
-Plan: 日本語の長い名前のプラン
-What it has: 長い説明がここに入ります`,
-    ],
-    [
-      "signal",
-      toSignal(WIDE).text,
-      `Plan: Basic
-What it has: all of it (https://a.example/b) and x < y
-Price: 10
-
-Plan: 日本語の長い名前のプラン
-What it has: 長い説明がここに入ります`,
-    ],
-  ])("on %s", (_id, found, expected) => expect(found).toBe(expected));
-
   it("from 41 columns on, of which East Asian letters and pictures fill two", () => {
     const table = (cell: string): string => `| a | b |\n|---|---|\n| ${cell} | c |`;
     // Each: 36 columns, the line between with its spaces, and one letter.

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { testChannel, type Fault } from "../../src/testing/channel.ts";
-import { testHost, type TestHost, said } from "./gateway.ts";
+import { testHost, type TestHost } from "./gateway.ts";
 import { openChannel } from "./open.ts";
 import { blueBubblesServer, PASSWORD, type BlueBubblesServer } from "./bluebubbles-server.ts";
 
@@ -204,56 +204,6 @@ describe("the webhook of imessage", () => {
     return response?.status;
   };
 
-  it("hands over a direct message, and its answer goes to the same chat", async () => {
-    expect(await post(server.arrive("hello"))).toBe(204);
-    expect(host.received).toEqual([
-      { id: "GUID-1", from: OWNER, to: `chat:${CHAT}`, direct: true, ...said("hello") },
-    ]);
-    expect(channel.parseRecipient?.(`chat:${CHAT}`)).toEqual({ ok: true, to: `chat:${CHAT}` });
-    expect(channel.allowFrom).toEqual([OWNER, "ada@a.example"]);
-    await post(server.arrive("from a mail address", { handle: { address: "Ada@a.example" } }));
-    expect(host.received[1]?.from).toBe("ada@a.example");
-    await post(server.arrive("at noon", { subject: "Lunch" }));
-    expect(host.received[2]?.text).toBe("Lunch\nat noon");
-  });
-
-  it("takes from a group only messages that address the agent", async () => {
-    const chats = [{ guid: GROUP, displayName: "Friday" }];
-    await post(server.arrive("among us", { chats }));
-    await post(server.arrive("hey @Rouse, look", { chats }));
-    await post(server.arrive("@rouse: /new", { chats }));
-    const place = {
-      from: OWNER,
-      to: `chat:${GROUP}`,
-      direct: false,
-      room: { kind: "group", name: "Friday" },
-    };
-    expect(host.received).toEqual([
-      { id: "GUID-2", ...place, ...said("hey @Rouse, look") },
-      { id: "GUID-3", ...place, ...said("/new") },
-    ]);
-    expect(host.skipped).toEqual([
-      { id: "GUID-1", skipped: "the message is not addressed to the agent" },
-    ]);
-  });
-
-  it("passes over its own messages, reactions and changes of a group, and tells edits from changes that are none", async () => {
-    await post(server.arrive("own", { isFromMe: true }));
-    await post(server.arrive("Liked “x”", { associatedMessageGuid: "p:0/GUID-0" }));
-    await post(server.arrive("renamed", { itemType: 2 }));
-    await post(server.arrive("\uFFFC", OLD));
-    await post(server.arrive(null, OLD));
-    await post({ type: "typing-indicator", data: { display: true, guid: CHAT } });
-    await post({ type: "updated-message", data: server.arrive("read").data });
-    await post({ type: "updated-message", data: server.arrive("edited", { dateEdited: 5 }).data });
-    await post({ type: "new-message" });
-    expect(host.received).toMatchObject([{ id: "GUID-7 5", edits: "GUID-7", text: "edited" }]);
-    expect(host.skipped).toEqual([
-      { id: "GUID-4", skipped: "the message has no text" },
-      { id: "GUID-5", skipped: "the message has no text" },
-    ]);
-  });
-
   it("waits for the files of a message that is announced without them, and takes it once", async () => {
     const { data: photo } = server.arrive("\uFFFC", { attachments: [] });
     await post({ type: "new-message", data: photo });
@@ -370,15 +320,5 @@ describe("asking the server of imessage", () => {
     for (let index = 0; index < 450; index++) arrive(`${index}`);
     listen();
     await arrived(...Array.from({ length: 450 }, (_, index) => `${index}`));
-  });
-
-  it("tries again after a failure, and says so", async () => {
-    host.saved.cursor = "1";
-    server.fail("unavailable", 1);
-    arrive("one");
-    listen();
-    await arrived("one");
-    await vi.waitFor(() => expect(host.states.map(({ ok }) => ok)).toEqual([false, true]));
-    expect(host.states[0]?.message).toBe("the server answered 503; trying again in 1 s");
   });
 });

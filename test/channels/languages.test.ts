@@ -26,24 +26,6 @@ async function answer(text: string, more: object): Promise<string> {
   return String(answered["text"]);
 }
 
-it("`/status` and `/agent` answer in the language of the sender", async () => {
-  world = await approvalWorld({ agent: { tools: [] } });
-  world.model.handler = () => ({ text: "I see." });
-  expect(await answer("hello", { language: "de" })).toBe("I see.");
-  const status = await answer("/status", { language: "de-AT" });
-  expect(status).toMatch(
-    /^- Agent: main\n- Modell: local\/big\n- Sitzung: `main`\n- Laufende Antworten: 0\n- Wartende Antworten: 0\n/,
-  );
-  expect(status).toMatch(/- Tokens heute: \d+$/);
-  expect(await answer("/status", { language: "zh-CN" })).toContain("- 模型：local/big\n");
-  expect(await answer("/agent", { language: "fr" })).toBe(
-    "L'agent de cette conversation est main.",
-  );
-  expect(await answer("/agent desk", { language: "ja" })).toBe(
-    "この会話のエージェントはここでは変更できません。",
-  );
-});
-
 it("a turn that fails says so in the language of the sender, with the error as it is", async () => {
   world = await approvalWorld();
   world.model.handler = (_request, response) => void response.writeHead(400).end("{}");

@@ -138,12 +138,6 @@ describe("sending to Mattermost", () => {
     expect(server.posts).toHaveLength(2);
   });
 
-  it("knows that nothing was sent where only the conversation was asked for", async () => {
-    const { server, channel } = await world();
-    server.fail("cut-connection", 1);
-    expect(await send(channel, "text", { to: "@rosa" })).toMatchObject({ status: "retry" });
-  });
-
   it("fills a message to the last character, as the server counts", async () => {
     const { server, channel } = await world();
     expect(channel.lengthOf?.("👍".repeat(16_383))).toBe(16_383);

@@ -2,12 +2,10 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { exportPKCS8, generateKeyPair, importPKCS8, SignJWT } from "jose";
 import { describe, expect, it } from "vitest";
-import { said } from "./gateway.ts";
 import {
   activityRequest,
   APP_ID,
   BOT,
-  CHANNEL,
   channelMessage,
   directMessage,
   ENTRA,
@@ -17,98 +15,6 @@ import {
 import { openTeams } from "./teams-world.ts";
 
 const now = (): number => Math.floor(Date.now() / 1000);
-
-describe("receiving from Teams", () => {
-  it("hands over a direct message, and the answer goes to its conversation", async () => {
-    const { server, post, received, send } = await openTeams();
-    expect(await post(directMessage(server.url))).toBe(200);
-    expect(received).toEqual([
-      {
-        id: "1760000000001",
-        from: ENTRA,
-        name: "Ada Lovelace",
-        to: PERSONAL,
-        direct: true,
-        ...said("How is the build?"),
-      },
-    ]);
-    expect(await send({ to: received[0]?.to ?? "", replyTo: received[0]?.id ?? "" })).toMatchObject(
-      { status: "sent" },
-    );
-    expect(server.arrived).toMatchObject([{ to: PERSONAL, replyToId: "1760000000001" }]);
-  });
-
-  it("hands over a mention without the mention's text, with its thread", async () => {
-    const { server, post, received } = await openTeams();
-    expect(await post(channelMessage(server.url))).toBe(200);
-    const from = { from: ENTRA, name: "Ada Lovelace" };
-    const place = {
-      to: CHANNEL,
-      thread: "1759999999999",
-      direct: false,
-      room: { kind: "channel" },
-    };
-    expect(received).toEqual([
-      { id: "1760000000001", ...from, language: "en-GB", ...place, ...said("how is the build?") },
-    ]);
-  });
-
-  it.each<[string, Record<string, unknown>, RegExp?]>([
-    [
-      "a message of a channel that mentions somebody else",
-      { entities: [{ type: "mention", mentioned: { id: USER }, text: "<at>Ada</at>" }] },
-      /not addressed/,
-    ],
-    ["a message of a channel without a mention", { entities: undefined }, /not addressed/],
-    ["the bot's own message", { from: { id: BOT } }],
-    ["a reaction", { type: "messageReaction", reactionsAdded: [{ type: "like" }] }],
-    ["an installation", { type: "installationUpdate", action: "add" }],
-    ["a mention and nothing else", { text: "<at>Rouse</at> " }, /no text/],
-    [
-      "a mention without its text, as of a name with an `&`, and nothing else",
-      {
-        text: "<at>R&D</at> ",
-        entities: [{ type: "mention", mentioned: { id: BOT, name: "R&D" } }],
-      },
-      /no text/,
-    ],
-    ["entities that are none", { entities: [null, "x", { type: "mention" }] }, /not addressed/],
-    ["no conversation", { conversation: undefined }, /no conversation/],
-  ])("passes over %s, and gives the reason if it is a message", async (_name, more, reason) => {
-    const { server, post, received, host } = await openTeams();
-    expect(await post(channelMessage(server.url, more))).toBe(200);
-    expect(received).toEqual([]);
-    expect(host.skipped).toEqual(
-      reason ? [{ id: "1760000000001", skipped: expect.stringMatching(reason) as unknown }] : [],
-    );
-  });
-
-  it("hands over the language of the sender's app", async () => {
-    const { server, post, received } = await openTeams();
-    await post(directMessage(server.url, { locale: "de-DE" }));
-    expect(received).toMatchObject([{ language: "de-DE" }]);
-  });
-
-  it("knows who writes by an id that stays: Entra's where there is one, else that of Teams", async () => {
-    const { server, post, received, channel } = await openTeams({
-      allowFrom: [`user:${ENTRA.toUpperCase()}`, USER],
-    });
-    await post(directMessage(server.url, { from: { id: USER, name: ENTRA } }));
-    const picture = '<p><img alt="image" itemtype="http://schema.skype.com/AMSImage"></p>';
-    await post(
-      directMessage(server.url, {
-        from: { id: USER, aadObjectId: ENTRA.toUpperCase() },
-        text: "",
-        attachments: [{ contentType: "image/png" }, { contentType: "text/html", content: picture }],
-      }),
-    );
-    expect(received.map(({ from, text }) => [from, text])).toEqual([
-      [USER, "How is the build?"],
-      [ENTRA, ""],
-    ]);
-    expect(channel.allowFrom).toEqual([ENTRA, USER]);
-  });
-});
 
 describe("who may post to the bot", () => {
   it.each<[string, Record<string, unknown>]>([

@@ -217,12 +217,6 @@ describe("sending to Teams", () => {
     });
   });
 
-  it("may open a conversation again after a cut, since nobody hears of it", async () => {
-    const { send, server } = await openTeams();
-    server.fail("cut-connection", 1);
-    expect((await send({ to: `user:${ENTRA}` })).status).toBe("retry");
-  });
-
   it("counts the bytes of an activity: what fits as it counts, the Connector takes", async () => {
     const { channel, send, server } = await openTeams();
     const text = Array.from({ length: 800 }, (_, n) => `Zeile ${n}: "日本語" 👩‍👩‍👧‍👦 <b>\\o/</b>`).join(

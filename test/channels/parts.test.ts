@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { takeQuotes, toText } from "../../plugins/msteams/html.ts";
 import { findNumber } from "../../src/channel-kit/api.ts";
+import { expectProportional } from "../growth.ts";
 import { IMAGE, lastText, openWorld, ask, pass } from "./contents.ts";
 import { BOT } from "./telegram-server.ts";
 import { samplesOf } from "./samples.ts";
@@ -60,6 +61,9 @@ it.each([
 ])("msteams: of %s a reader sees lines and signs", (html, text) => {
   expect(toText(html)).toBe(text);
 });
+
+it("msteams: reads marks that never end in a time that grows with their number", () =>
+  expectProportional((size) => toText("<".repeat(size)), 4_000));
 
 it("imessage: people of a group address the agent by an answer", async () => {
   const opened = await openWorld(get("imessage"));

@@ -229,29 +229,6 @@ describe("rouse channels", () => {
 });
 
 describe("a channel that listens", () => {
-  it("keeps its place across a restart, and shows how it does", async () => {
-    world = await start();
-    const state = () =>
-      world.until(async () =>
-        (await world.admin("/admin/v1/status")).body.status.services.find(
-          (one: { message: string }) => one.message !== "starting",
-        ),
-      );
-    expect(await state()).toMatchObject({
-      id: "pipe",
-      ok: true,
-      message: "listens for the 1. time",
-    });
-    const { dir } = world;
-    await world.gateway.stop();
-    world = await createWorld({
-      dir,
-      files: { "plugins/pipe.ts": PIPE },
-      config: { channels: { pipe: { allowFrom: ["ann"] } } },
-    });
-    expect(await state()).toMatchObject({ message: "listens for the 2. time" });
-  });
-
   it("may have several accounts, each a channel of its own", async () => {
     world = await start({
       allowFrom: ["ann"],

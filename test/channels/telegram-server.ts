@@ -223,15 +223,13 @@ export async function startTelegram(): Promise<TelegramServer> {
       : injected(mode === "hang" ? "hang" : "502", "sendChatAction", {});
   };
 
-  const setMyCommands = ({ commands, language_code: language = "" }: Call["body"]): Answer => {
+  const setMyCommands = ({ commands }: Call["body"]): Answer => {
     const list = commands as { command: string; description: string }[];
     const isWrong = list.some(
       ({ command, description }) =>
         !/^[a-z0-9_]{1,32}$/.test(command) || description.length < 1 || description.length > 256,
     );
-    if (isWrong || !/^(?:[a-z]{2})?$/.test(String(language)))
-      return error(400, "Bad Request: BOT_COMMAND_INVALID");
-    return ok(true);
+    return isWrong ? error(400, "Bad Request: BOT_COMMAND_INVALID") : ok(true);
   };
 
   const getUpdates = async (

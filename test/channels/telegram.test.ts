@@ -1,7 +1,6 @@
 import { Api } from "grammy";
 import type { Message, Update } from "grammy/types";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createWebhook } from "../../plugins/telegram/receive.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
 import { splitText } from "../../src/delivery/split.ts";
 import { testChannel, type Fault } from "../../src/testing/channel.ts";
@@ -162,23 +161,6 @@ describe("telegram", () => {
   describe("polling", () => {
     const listen = async (host: TestHost) => listening((await open(server)).channel, host);
 
-    it("waits as long as Telegram says, and reports that it does not receive", async () => {
-      const host = testHost();
-      server.fail("429", { method: "getUpdates" });
-      const begun = performance.now();
-      await listen(host);
-      server.push(text("late"));
-      await vi.waitFor(() => expect(host.received).toHaveLength(1), 8000);
-      expect(performance.now() - begun).toBeGreaterThanOrEqual(RETRY_AFTER * 1000);
-      expect(host.states[0]).toEqual({
-        ok: false,
-        message: "not receiving: telegram answered 429",
-      });
-      await vi.waitFor(() =>
-        expect(host.states.at(-1)).toEqual({ ok: true, message: "receiving as @rouse_test_bot" }),
-      );
-    });
-
     it("takes a webhook away that stands in its way, and names another poller", async () => {
       const api = new Api(server.token, { apiRoot: server.url });
       await api.setWebhook("https://a.example");
@@ -270,25 +252,3 @@ function message(body: string): Message.TextMessage {
 function text(body: string, more: Partial<Message> = {}): Omit<Update, "update_id"> {
   return { message: { ...message(body), ...more } as NonNullable<Update["message"]> };
 }
-
-it("telegram: the notice of a press is cut between two characters", async () => {
-  const notices: unknown[] = [];
-  const api = {
-    getMe: async () => ({ id: 1, is_bot: true, first_name: "Rouse" }),
-    answerCallbackQuery: async (_id: string, { text }: { text: string }) => notices.push(text),
-  };
-  const host = testHost();
-  host.answer = `${"a".repeat(199)}👍`;
-  const press = {
-    id: "q",
-    from: { id: 42, is_bot: false, first_name: "Ann" },
-    data: "approve 7f3",
-  };
-  const request = new Request("http://rouse.test/channels/telegram", {
-    method: "POST",
-    headers: { "x-telegram-bot-api-secret-token": SECRET },
-    body: JSON.stringify({ update_id: 1, callback_query: press }),
-  });
-  const answer = createWebhook(async () => api as never, SECRET);
-  expect([(await answer(request, host)).status, notices]).toEqual([200, ["a".repeat(199)]]);
-});

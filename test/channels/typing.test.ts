@@ -4,24 +4,12 @@ import { createProvider, modelConfig } from "../e2e/provider.ts";
 import type { World } from "../e2e/world.ts";
 import { gate } from "../platform/model.ts";
 import { lastRun, openConversation, settle } from "./live-conversation.ts";
-import { openChannel } from "./open.ts";
 import { startTelegram } from "./telegram-server.ts";
 import type { TypingLog } from "./typing-log.ts";
 import { VENDORS, type Vendor } from "./vendors.ts";
 
 /** The interval at which the typing sign is sent: a little less than the time for which the vendor shows it. */
-const EVERY_MS: Record<string, number> = {
-  whatsapp: 20_000,
-  imessage: 30_000,
-  msteams: 3_000,
-  signal: 10_000,
-  slack: 60_000,
-  mattermost: 4_000,
-  telegram: 4_000,
-  discord: 8_000,
-};
-/** Settings without which a channel shows no typing sign. */
-const SETTINGS: Record<string, object> = { imessage: { privateApi: true } };
+const EVERY_MS: Record<string, number> = { whatsapp: 20_000, slack: 60_000, telegram: 4_000 };
 /** Signs that outlast a turn, and are taken away at its end. */
 const HIDDEN = ["slack"];
 const SIGNERS = VENDORS.filter(({ id }) => id in EVERY_MS);
@@ -48,11 +36,7 @@ async function open(
   };
   const { agents: model, ...rest } = modelConfig(provider) as { agents: { defaults: object } };
   const config = { ...rest, agents: { defaults: { ...model.defaults, ...agents } } };
-  const conversation = await openConversation(
-    vendor,
-    { config, settings: { ...SETTINGS[vendor.id], ...settings }, inThread },
-    close,
-  );
+  const conversation = await openConversation(vendor, { config, settings, inThread }, close);
   const { typing } = conversation.far;
   if (!typing) throw new Error(`${vendor.id} shows no signs`);
   /** Begins a turn, and waits for its model call. */
@@ -75,53 +59,39 @@ async function open(
 const whenShown = (world: World, typing: TypingLog, count: number) =>
   world.until(async () => typing.signs.length >= count);
 
-it.each(SIGNERS)(
-  "$id: the typing sign is sent again a little before it ends",
-  async ({ id, section, start }) => {
-    const far = await start();
-    close.push(() => far.close());
-    const { channel } = await openChannel(id, { ...section(far.url), ...SETTINGS[id] });
-    expect(channel.typing?.everyMs).toBe(EVERY_MS[id]);
-  },
-);
-
 // The gateway does the same for all: these name a recipient, a message, and a thread whose sign is taken away.
-describe.each(SIGNERS.filter(({ id }) => ["telegram", "whatsapp", "slack"].includes(id)))(
-  "the typing sign on $id",
-  (vendor) => {
-    it("is shown while a turn runs, again before it ends, and not after the answer", async () => {
-      const { far, typing, slow, clock, world, begin, everyMs, arrived, before } =
-        await open(vendor);
-      await begin();
-      await whenShown(world, typing, 1);
-      clock.advance(everyMs / 2);
-      await settle();
-      expect(typing.signs).toHaveLength(1);
-      for (const count of [2, 3]) {
-        clock.advance(everyMs);
-        await whenShown(world, typing, count);
-      }
-      expect(arrived()).toBe(before);
-      expect(typing.hidden).toBe(0);
-      slow.open();
-      const answer = await world.until(async () => far.arrived()[before]);
-      expect(answer.text).toContain("done");
-      const { length } = typing.signs;
-      // WhatsApp's sign names a message in place of a recipient.
-      const expected =
-        vendor.id === "whatsapp"
-          ? { message: expect.stringMatching(/^wamid\./) as unknown }
-          : { to: answer.to };
-      for (const sign of typing.signs) expect(sign).toMatchObject(expected);
-      if (vendor.id === "slack") expect(typing.signs[0]?.thread).toBe("1760000000.000001");
-      if (HIDDEN.includes(vendor.id)) await world.until(async () => typing.hidden === 1);
-      clock.advance(everyMs * 2);
-      await settle();
-      expect(typing.signs).toHaveLength(length);
-      expect(arrived()).toBe(before + 1);
-    });
-  },
-);
+describe.each(SIGNERS)("the typing sign on $id", (vendor) => {
+  it("is shown while a turn runs, again before it ends, and not after the answer", async () => {
+    const { far, typing, slow, clock, world, begin, everyMs, arrived, before } = await open(vendor);
+    await begin();
+    await whenShown(world, typing, 1);
+    clock.advance(everyMs / 2);
+    await settle();
+    expect(typing.signs).toHaveLength(1);
+    for (const count of [2, 3]) {
+      clock.advance(everyMs);
+      await whenShown(world, typing, count);
+    }
+    expect(arrived()).toBe(before);
+    expect(typing.hidden).toBe(0);
+    slow.open();
+    const answer = await world.until(async () => far.arrived()[before]);
+    expect(answer.text).toContain("done");
+    const { length } = typing.signs;
+    // WhatsApp's sign names a message in place of a recipient.
+    const expected =
+      vendor.id === "whatsapp"
+        ? { message: expect.stringMatching(/^wamid\./) as unknown }
+        : { to: answer.to };
+    for (const sign of typing.signs) expect(sign).toMatchObject(expected);
+    if (vendor.id === "slack") expect(typing.signs[0]?.thread).toBe("1760000000.000001");
+    if (HIDDEN.includes(vendor.id)) await world.until(async () => typing.hidden === 1);
+    clock.advance(everyMs * 2);
+    await settle();
+    expect(typing.signs).toHaveLength(length);
+    expect(arrived()).toBe(before + 1);
+  });
+});
 
 describe("the typing sign", () => {
   const telegram = SIGNERS.find(({ id }) => id === "telegram") as Vendor;

@@ -2,7 +2,7 @@ import type { Message } from "grammy/types";
 import { quoteBy } from "./samples.ts";
 import type { Shelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
-import { blueBubblesServer, PASSWORD } from "./bluebubbles-server.ts";
+import { blueBubblesServer, PASSWORD, type ServerMessage } from "./bluebubbles-server.ts";
 import {
   BOT_ID as DISCORD_BOT,
   CHANNEL as DISCORD_CHANNEL,
@@ -287,7 +287,7 @@ export const VENDORS: Vendor[] = [
         const timestamp = 1_760_000_000_000 + ++spoken;
         const dataMessage = { timestamp, message, expiresInSeconds: 0, viewOnce: false, ...more };
         server.emit({
-          envelope: { ...from, timestamp, serverReceivedTimestamp: timestamp, dataMessage },
+          envelope: { timestamp, serverReceivedTimestamp: timestamp, dataMessage, ...from },
         });
       };
       const speak: Say = (text) => write(text);
@@ -309,7 +309,8 @@ export const VENDORS: Vendor[] = [
       };
       const sends: Sends = {
         shelf: server.shelf,
-        raw: write,
+        raw: (text, { envelope, ...more }: { envelope?: object }) =>
+          write(text, more, { ...owner, ...envelope }),
         async edit(message) {
           const target = 1_760_000_000_000 + spoken;
           const timestamp = 1_760_000_000_000 + ++spoken;
@@ -356,11 +357,15 @@ export const VENDORS: Vendor[] = [
       const server = await blueBubblesServer(() => Date.now());
       const arrived = () =>
         server.sent.map(({ chatGuid, text }) => ({ to: chatGuid.replace(/^.*;-;/, ""), text }));
-      const write = async (text: string | null, more: Parameters<typeof server.arrive>[1] = {}) =>
+      const post = (event: object) =>
         new Request(`http://rouse.test/channels/imessage/${WEBHOOK_SECRET}`, {
           method: "POST",
-          body: JSON.stringify(server.arrive(text, more)),
+          body: JSON.stringify(event),
         });
+      const write = async (
+        text: string | null,
+        { type = "new-message", ...more }: { type?: string } & Partial<ServerMessage> = {},
+      ) => post({ ...server.arrive(text, more), type });
       const speak: Say = (text) => write(text);
       const chats = [{ guid: "iMessage;+;chat123456", displayName: "Friday" }];
       const writes: Writes = {
@@ -382,11 +387,7 @@ export const VENDORS: Vendor[] = [
             text,
             dateEdited: Date.now(),
           };
-          const url = `http://rouse.test/channels/imessage/${WEBHOOK_SECRET}`;
-          return new Request(url, {
-            method: "POST",
-            body: JSON.stringify({ type: "updated-message", data }),
-          });
+          return post({ type: "updated-message", data });
         },
         inThread: null,
         before: null,

@@ -1,6 +1,5 @@
 import { createHmac } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { said } from "./gateway.ts";
 import {
   APP_SECRET,
   notification,
@@ -9,21 +8,9 @@ import {
   valueOf,
   VERIFY_TOKEN,
 } from "./whatsapp-server.ts";
-import { openWhatsApp, TO } from "./whatsapp-world.ts";
+import { openWhatsApp } from "./whatsapp-world.ts";
 
 describe("receiving from WhatsApp", () => {
-  it("hands over a message, and the answer goes back to who wrote it", async () => {
-    const { post, received, send, server } = await openWhatsApp();
-    expect(
-      await post(notification([[valueOf([textMessage("wamid.1", "How is the build?")])]])),
-    ).toBe(200);
-    expect(received).toEqual([
-      { id: "wamid.1", from: TO, name: "Ada", to: TO, direct: true, ...said("How is the build?") },
-    ]);
-    await send({ to: received[0]?.to ?? "", replyTo: received[0]?.id ?? "" });
-    expect(server.arrived).toMatchObject([{ to: TO, replyTo: "wamid.1" }]);
-  });
-
   it("hands over every message of a batch, in order: entries, changes and messages", async () => {
     const { post, received } = await openWhatsApp();
     const value = (...ids: string[]) => valueOf(ids.map((id) => textMessage(id, `text of ${id}`)));
@@ -44,12 +31,13 @@ describe("receiving from WhatsApp", () => {
     expect(host.skipped.map(({ id }) => id)).toEqual(["4"]);
   });
 
-  it("notes in the log what did not arrive, without its text and its recipient", async () => {
-    const { post, received, logged } = await openWhatsApp();
+  it("reports what did not arrive, and logs it without its text and its recipient", async () => {
+    const { post, received, logged, host } = await openWhatsApp();
     const status = (name: string, code?: number) => ({
       id: "wamid.9",
       status: name,
       recipient_id: "15557654321",
+      ...(code !== undefined && { biz_opaque_callback_data: "dlv_q0.0" }),
       ...(code !== undefined && {
         errors: [{ code, title: "Re-engagement message", message: "text of the message" }],
       }),
@@ -70,6 +58,8 @@ describe("receiving from WhatsApp", () => {
       expect.stringContaining("without a code"),
     ]);
     expect(logged.join()).not.toMatch(/5557654321|text of/);
+    const reason = expect.stringContaining("131047") as unknown;
+    expect(host.lost).toEqual([{ idempotencyKey: "dlv_q0.0", reason, resend: false }]);
   });
 
   it("says that messages were not taken where one could not be kept, so that they come again", async () => {

@@ -19,10 +19,7 @@ interface Subscription {
   name: string;
   topic: string;
   ackDeadlineSeconds: number;
-  pushConfig: {
-    pushEndpoint?: string;
-    oidcToken?: { serviceAccountEmail?: string; audience?: string };
-  };
+  pushConfig: { pushEndpoint?: string };
   waiting: Waiting[];
 }
 
@@ -172,10 +169,6 @@ export function createPubSub(): PubSub {
     if (verb === "acknowledge") {
       const ids = new Set(body.ackIds);
       if (!pubsub.loseAcks) found.waiting = found.waiting.filter(({ ackId }) => !ids.has(ackId));
-      return {};
-    }
-    if (verb === "modifyPushConfig") {
-      found.pushConfig = body.pushConfig ?? {};
       return {};
     }
     return shown(found);
