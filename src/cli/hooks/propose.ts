@@ -109,7 +109,7 @@ function printWritten(proposal: Proposal, io: CliIo): void {
   printFound(proposal, io);
   if (whatIf) {
     io.out("\nonce it is live:\n");
-    printReport(whatIf, undefined, io);
+    printReport(whatIf, io);
   }
   io.out(`\nRead it, and let it run:\n  rouse test\n  rouse hooks enable ${mapping}\n`);
 }
