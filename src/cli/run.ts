@@ -1,6 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { VERSION } from "../core/version.ts";
-import { HELP_GROUPS, listed, type CommandEntry, type CommandList } from "./command-list.ts";
+import { HELP_GROUPS, type CommandEntry } from "./command-list.ts";
 import { addCommand, addNoun, type Noun } from "./command.ts";
 import { reportError } from "./failure.ts";
 import { GATEWAY_COMMANDS } from "./gateway/commands.ts";
@@ -10,14 +10,7 @@ import { NOUN_COMMANDS } from "./nouns/commands.ts";
 import { SHARED_OPTIONS, takesShared } from "./options.ts";
 import { STORE_COMMANDS } from "./store/commands.ts";
 
-const OWN_COMMANDS: CommandList = {
-  Operate: [
-    listed("completion", "completion of commands for a shell", async () => ({
-      completionCommand: (await import("./completion.ts")).createCompletion(describeCommands),
-    })),
-  ],
-};
-const LISTS = [GATEWAY_COMMANDS, NOUN_COMMANDS, HOOK_COMMANDS, STORE_COMMANDS, OWN_COMMANDS];
+const LISTS = [GATEWAY_COMMANDS, NOUN_COMMANDS, HOOK_COMMANDS, STORE_COMMANDS];
 
 /** Returns the commands of a group of the help. */
 const listGroup = (title: (typeof HELP_GROUPS)[number]): CommandEntry[] =>
@@ -116,14 +109,7 @@ async function addLoaded(
   return loaded;
 }
 
-/** Leaves out the word `list` or `show` behind a noun whose forms they name: `rouse runs list` is `rouse runs`. */
-function withoutForm(argv: readonly string[], { list, commands = [] }: Noun, word = ""): string[] {
-  const isForm = list !== undefined && /^(?:list|show)$/.test(word);
-  if (!isForm || commands.some(({ usage }) => usage.split(" ")[0] === word)) return [...argv];
-  return argv.toSpliced(argv.indexOf(word), 1);
-}
-
-/** All commands with their options, for shell completion and for the budgets of the project. */
+/** All commands with their options, for the budgets of the project. */
 export async function describeCommands(io: CliIo): Promise<Command> {
   const program = createProgram(io);
   for (const entry of HELP_GROUPS.flatMap(listGroup)) await addLoaded(program, entry, io);
@@ -150,7 +136,7 @@ export async function runCommandLine(given: readonly string[], world: CliIo): Pr
     }
     // With `--help` commander would take an unknown command for none.
     const line = known === "rouse" && /^\w/.test(meant) ? [meant] : argv;
-    await program.parseAsync(noun ? withoutForm(line, noun, word) : line, { from: "user" });
+    await program.parseAsync(line, { from: "user" });
     return io.exitCode;
   } catch (error) {
     if (error instanceof CommanderError) {

@@ -55,7 +55,7 @@ describe("an event whose body was removed between list and click", () => {
     ["events replay EVENT", 1],
     ["explain EVENT", 0],
     ["explain EVENT --json", 0],
-    ["hooks diff --config next.json5 --events EVENT", 0],
+    ["hooks diff --config next.json5 --path shop", 0],
     ["events replay --path shop --dry-run", 1],
     ["explain EVENT --request", 0],
   ])("rouse %s says so, and what to do", async (command, expected) => {

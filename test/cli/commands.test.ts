@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -76,17 +75,6 @@ describe("help", () => {
     }
   });
 
-  it("takes the words list and show behind a noun for its forms", async () => {
-    for (const [long, short] of [
-      ["runs list --limit 3", "runs --limit 3"],
-      ["--json events list", "--json events"],
-      ["runs show run_absent", "runs run_absent"],
-      ["runs list --status odd", "runs --status odd"],
-    ] as const)
-      expect(await cli.rouse(long.split(" "))).toEqual(await cli.rouse(short.split(" ")));
-    expect((await cli.rouse("runs list")).code).toBe(0);
-  });
-
   it("shows the commands in groups, by what they are for", async () => {
     const { out } = await cli.rouse("--help");
     expect(out.match(/^[A-Z][a-z ]+:$/gm)).toEqual(
@@ -137,15 +125,14 @@ describe("wrong usage ends with 2 and says what to write", () => {
     [["backup", "--store", "no/such/folder.db"], "ENOENT"],
     [["webhooks"], "Usage: rouse webhooks"],
     [["runs", "run_x", "--status", "failed"], "--status cannot be used with a name"],
-    [["knowledge", "--passages"], "--passages cannot be used with a list"],
+    [["sessions", "--credential", "x"], "--credential cannot be used with a list"],
     [["events", "--follow", "--search", "x"], "--search cannot be used with --follow"],
     [["approvals", "7f3", "--rules"], "--rules takes no name"],
     [["events", "--outcome", "parked"], "outcome"],
     [["explain", "run_1k80"], "evt_"],
-    [["completion", "tcsh"], "bash, zsh or fish"],
     [["hooks", "--accept"], "--accept goes with a path"],
     [["hooks", "shop", "--accept", "first"], "is no number"],
-    [["backup", "--store", "--without-secrets", "copy.db"], "leave the other options away"],
+    [["backup", "--store", "--passphrase-file", "x", "copy.db"], "leave --passphrase-file away"],
     [["schedules", "set", "tick"], "use one of --run, --pause, --resume and --remove"],
     [["channels", "--test", "console", "--status"], "--test cannot be used with --status"],
     [["knowledge", "--search", "x", "--status", "ready"], "--status cannot be used with --search"],
@@ -384,34 +371,6 @@ describe("an id", () => {
   });
 });
 
-describe("completion", () => {
-  /** The completions of bash for a line whose last word is incomplete. */
-  async function complete(...words: string[]): Promise<string[]> {
-    const file = await cli.write("rouse.bash", (await cli.rouse("completion bash")).out);
-    const line = words.map((word) => `'${word}'`).join(" ");
-    const script = `source ${file}; COMP_WORDS=(rouse ${line}); COMP_CWORD=${words.length}; _rouse; printf '%s\\n' "\${COMPREPLY[@]}"`;
-    return spawnSync("bash", ["-c", script], { encoding: "utf8" }).stdout.trim().split("\n");
-  }
-
-  it("of bash offers commands, subcommands and options", async () => {
-    expect(await complete("")).toEqual(
-      expect.arrayContaining(["start", "hooks", "events", "status", "completion", "--version"]),
-    );
-    expect(await complete("ev")).toEqual(["events"]);
-    expect(await complete("events", "re")).toEqual(["replay"]);
-    expect(await complete("events", "--out")).toEqual(["--outcome"]);
-    expect(await complete("hooks", "test", "shop.order", "--pay")).toEqual(["--payload"]);
-  });
-
-  it.each(["bash", "zsh", "fish"])("of %s is what that shell takes", async (shell) => {
-    const { code, out } = await cli.rouse(`completion ${shell}`);
-    expect([code, out.includes("presets")]).toEqual([0, true]);
-    const file = await cli.write(`rouse.${shell}`, out);
-    if (spawnSync(shell, ["--version"]).status === 0)
-      expect(spawnSync(shell, ["-n", file], { encoding: "utf8" }).stderr).toBe("");
-  });
-});
-
 describe("without a running gateway", () => {
   it("pages through a list", async () => {
     const ids = await keep({}, {}, {});
@@ -624,7 +583,6 @@ describe("wrong usage", () => {
       "people decide nope unlink",
       "keys revoke nope",
       "secrets rotate nope",
-      "plugins remove nope",
       "plugins add ./none.tgz",
       "store import none.db",
       "restore none",
@@ -637,12 +595,16 @@ describe("wrong usage", () => {
 
   it("of a file names the file and the reason", async () => {
     await cli.write("rouse.json5", "{}");
+    await cli.write("pass", "correct horse battery staple");
     await cli.rouse(["events"]);
     const none = "there is no such file or folder";
     const cases: [string[], string][] = [
       [["store", "export", "none/x"], `none/x cannot be used: ${none}`],
       [["restore", "none"], `none cannot be used: ${none}`],
-      [["backup", `${cli.dir}-none/x`, "--without-secrets"], `none/x cannot be used: ${none}`],
+      [
+        ["backup", `${cli.dir}-none/x`, "--passphrase-file", "pass"],
+        `none/x cannot be used: ${none}`,
+      ],
       [
         ["backup", `${cli.dir}.backup`, "--passphrase-file", "."],
         ". cannot be read: it is a folder",

@@ -64,7 +64,7 @@ const listed = (): unknown[] => JSON5.parse<{ plugins: unknown[] }>(readConfig()
 const installed = (name: string): string => join(cli.dir, "node_modules", name);
 
 describe("rouse plugins add", () => {
-  it("installs a package, pins it in the config with its comments kept, and takes both away again", async () => {
+  it("installs a package, pins it in the config with its comments kept", async () => {
     const added = await rouse("plugins", "add", first, "--json");
     expect([added.code, added.err]).toEqual([0, ""]);
     const pinned = {
@@ -80,17 +80,6 @@ describe("rouse plugins add", () => {
       "dependencies.rouse-plugin-acme",
     );
     expect(await rouse("config", "validate")).toMatchObject({ code: 0 });
-
-    expect(await rouse("plugins", "remove", "rouse-plugin-acme")).toMatchObject({
-      code: 0,
-      err: "",
-    });
-    expect(listed()).toEqual(["./own.js"]);
-    expect(readConfig()).toContain("// made by hand");
-    expect(JSON.parse(readFileSync(join(cli.dir, "package.json"), "utf8"))).not.toHaveProperty(
-      "dependencies.rouse-plugin-acme",
-    );
-    expect((await rouse("config", "validate")).err).toContain("channels.acme");
   });
 
   it("refuses at load what is not as it was added, and accepts it once it is added again", async () => {
@@ -165,6 +154,5 @@ describe("rouse plugins add", () => {
     expect(answer.code).toBe(1);
     expect(answer.err).toMatch(/npm could not install the package: \S/);
     expect(readConfig()).toBe(CONFIG);
-    expect((await rouse("plugins", "remove", "rouse-plugin-acme")).code).toBe(1);
   });
 });

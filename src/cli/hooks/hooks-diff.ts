@@ -3,43 +3,29 @@ import { plural } from "../../core/text.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { StoreReader } from "../../store/types.ts";
 import { DEFAULT_LAST, type Selection } from "../../operate/what-if/selection.ts";
-import {
-  whatIf,
-  type WhatIfExample,
-  type WhatIfEnd,
-  type WhatIfGroup,
-  type WhatIfLine,
-} from "../../operate/what-if/what-if.ts";
-import { doing, renderGiven, type Given } from "../command.ts";
+import { whatIf, type WhatIfEnd } from "../../operate/what-if/what-if.ts";
+import { doing, type Given } from "../command.ts";
 import { usage } from "../failure.ts";
 import { EXIT, type CliIo } from "../io.ts";
 import { findTodaysConfig, withFiles, withReader } from "../gateway/offline.ts";
 import { readSince } from "../options.ts";
-import { groupName, printExample, printReport, printSum } from "./print-what-if.ts";
+import { printReport } from "./print-what-if.ts";
 import { createProgress } from "../progress.ts";
-import { shellWord } from "../text.ts";
 
-const SELECTION_OPTIONS = {
+const DIFF_OPTIONS = {
   "--since <time>": 'newer events: an age such as "7d", or a date such as "2026-01-31T08:00"',
   "--last <n>": "at most so many of the newest events (default 10000, with --since all)",
-  "--events <ids>": "these events, separated by commas",
   "--path <path>": "only events of this hook path, such as shop",
-} as const;
-const DIFF_OPTIONS = {
-  ...SELECTION_OPTIONS,
-  "--group <name>": "list every event of one group, such as starts:shop.order",
   "--expect-same": "exit code 1 if anything differs",
 } as const;
 type DiffOptions = Given<typeof DIFF_OPTIONS>;
 
-function readSelection({ since, last, events, path }: DiffOptions, io: CliIo): Selection {
+function readSelection({ since, last, path }: DiffOptions, io: CliIo): Selection {
   const from = since === undefined ? undefined : readSince(since, io);
   const count = last === undefined ? (from === undefined ? DEFAULT_LAST : Infinity) : Number(last);
   if (!(count >= 1) || (last !== undefined && !/^\d+$/.test(last)))
     throw usage(`--last ${last}: write a number of events`);
-  if (events && (since !== undefined || last !== undefined || path !== undefined))
-    throw usage("--events names the events: leave --since, --last and --path out");
-  return { since: from, last: count, events: events?.split(","), path };
+  return { since: from, last: count, path };
 }
 
 interface Sides {
@@ -47,47 +33,25 @@ interface Sides {
   after: Snapshot;
 }
 
-/** A line of `--json`: with `--group`, an event of the group has a line of its own. */
-type JsonLine =
-  | WhatIfLine
-  | ({ type: "event" } & Pick<WhatIfGroup, "kind" | "mapping"> & WhatIfExample);
-
-const printLine = (line: JsonLine, io: CliIo): void => io.out(`${JSON.stringify(line)}\n`);
-
-/** Compares, and returns the last line. With `--json` lines are printed as they are made, with `--group` each event of that group. */
+/** Compares, and returns the last line. With `--json` lines are printed as they are made. */
 async function compare(
   { before, after }: Sides,
   store: StoreReader,
   selection: Selection,
-  options: DiffOptions,
+  { json }: DiffOptions,
   io: CliIo,
 ): Promise<WhatIfEnd> {
   const progress = createProgress(io, "comparing");
   io.stepBack?.();
-  const isMeant = (group: WhatIfGroup): boolean => groupName(group) === options.group;
-  const onExample = (group: WhatIfGroup, example: WhatIfExample): void => {
-    if (!isMeant(group)) return;
-    const { kind, mapping } = group;
-    if (options.json) return printLine({ type: "event", kind, mapping, ...example }, io);
-    progress.end();
-    printExample(group, example, io);
-  };
-  const settings = {
-    store,
-    selection,
-    now: io.now(),
-    ...(options.group !== undefined && { onExample }),
-  };
   let end: WhatIfEnd | undefined;
-  for await (const line of whatIf(before, after, settings)) {
-    if (line.type === "end")
-      end = options.group === undefined ? line : { ...line, groups: line.groups.filter(isMeant) };
-    if (line.type === "progress")
+  for await (const line of whatIf(before, after, { store, selection, now: io.now() })) {
+    if (line.type === "end") end = line;
+    else
       progress.update(
         line.events,
         `${plural(line.events, "event")}, ${plural(line.changed, "changes", "change")}`,
       );
-    if (options.json) printLine(end ?? line, io);
+    if (json) io.out(`${JSON.stringify(line)}\n`);
   }
   progress.end();
   return end as WhatIfEnd;
@@ -115,9 +79,7 @@ async function diffHooks(io: CliIo, options: DiffOptions): Promise<void> {
   });
   if (options.expectSame) checkSame(report, io);
   if (options.json) return;
-  if (options.group !== undefined) return printSum(report, io);
-  const selected = renderGiven(SELECTION_OPTIONS, options);
-  printReport(report, `rouse hooks diff --config ${shellWord(config)}${selected}`, io);
+  printReport(report, io);
 }
 
 export const diff = doing({

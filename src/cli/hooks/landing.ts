@@ -36,7 +36,7 @@ function printTests(
 function printCheck(check: LandingCheck, given: CliIo): void {
   const io = check.obstacle === null ? given : { ...given, out: given.err };
   io.out(`${check.diff === "" ? "the files have this change already\n" : printable(check.diff)}\n`);
-  if (check.whatIf) printReport(check.whatIf, undefined, io);
+  if (check.whatIf) printReport(check.whatIf, io);
   if (check.tests) printTests(check.tests, io);
   for (const issue of check.problems) io.out(`problem: ${printable(renderIssue(issue, io.cwd))}\n`);
   for (const issue of check.warnings) io.out(`warning: ${printable(renderIssue(issue, io.cwd))}\n`);

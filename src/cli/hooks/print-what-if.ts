@@ -2,14 +2,10 @@ import type { WhatIfExample, WhatIfGroup, WhatIfReport } from "../../operate/wha
 import { plural } from "../../core/text.ts";
 import type { DiffPart } from "../../operate/edits/word-diff.ts";
 import type { CliIo } from "../io.ts";
-import { cell, fit, localTime, shellWord } from "../text.ts";
+import { cell, fit, localTime } from "../text.ts";
 
 const MAX_SAME = 60;
 const MAX_VALUE = 200;
-
-/** The name of a group for `--group`: `starts:shop.order`. */
-export const groupName = ({ kind, mapping }: Pick<WhatIfGroup, "kind" | "mapping">): string =>
-  `${kind}:${mapping ?? ""}`;
 
 const count = (value: number): string => Math.round(value).toLocaleString("en-US");
 
@@ -66,7 +62,7 @@ function renderSide(values: Record<string, unknown>): string {
 }
 
 /** Prints an event of a group with what it was and what it would be. */
-export function printExample(
+function printExample(
   { kind }: Pick<WhatIfGroup, "kind">,
   example: WhatIfExample,
   io: CliIo,
@@ -90,16 +86,14 @@ export function printExample(
   }
 }
 
-/** Prints the groups with their examples. `command` with `--group` lists every event of a group; absent if there is none. */
-function printGroups({ groups }: WhatIfReport, command: string | undefined, io: CliIo): void {
+/** Prints the groups with their examples. */
+function printGroups({ groups }: WhatIfReport, io: CliIo): void {
   for (const group of groups) {
     const { text, mapping, examples } = group;
     io.out(
       `\n${text}  ${mapping === null ? "by no mapping" : cell(mapping)}  ${count(group.count)}\n`,
     );
     for (const example of examples) printExample(group, example, io);
-    if (command !== undefined && group.count > examples.length)
-      io.out(`  all: ${command} --group ${shellWord(groupName(group))}\n`);
   }
 }
 
@@ -114,15 +108,9 @@ function printNotes(report: WhatIfReport, io: CliIo): void {
   io.out("not simulated: duplicates, limits and windows of `coalesce`\n");
 }
 
-/** Prints the first and the last lines alone. */
-export function printSum(report: WhatIfReport, io: CliIo): void {
-  io.out(`\n${renderSum(report)}\n`);
-  printNotes(report, io);
-}
-
 /** Prints a whole report. */
-export function printReport(report: WhatIfReport, command: string | undefined, io: CliIo): void {
+export function printReport(report: WhatIfReport, io: CliIo): void {
   io.out(`${renderSum(report)}\n`);
-  printGroups(report, command, io);
+  printGroups(report, io);
   printNotes(report, io);
 }

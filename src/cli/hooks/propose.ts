@@ -93,7 +93,7 @@ function printWritten(proposal: Proposal, io: CliIo): void {
   for (const note of proposal.notes) io.out(`note: ${cell(note)}\n`);
   if (whatIf) {
     io.out("\nonce it is live:\n");
-    printReport(whatIf, undefined, io);
+    printReport(whatIf, io);
   }
   io.out(`\nRead it, and let it run:\n  rouse test\n  rouse hooks enable ${mapping}\n`);
 }

@@ -2,7 +2,7 @@ import { execFile, type ExecFileException } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { promisify } from "node:util";
-import { editConfigFile, type ConfigChange } from "../../config/edit.ts";
+import { editConfigFile } from "../../config/edit.ts";
 import type { PluginEntry } from "../../config/schema/plugin-entry.ts";
 import { findConfig } from "../../config/load.ts";
 import { RouseError } from "../../core/errors.ts";
@@ -94,23 +94,6 @@ async function add(io: CliIo, options: CommonOptions, given: string) {
   return { file, plugin: pinned };
 }
 
-async function remove(io: CliIo, options: CommonOptions, name: string) {
-  if (PACKAGE.exec(name)?.[1] !== name)
-    throw usage(`"${name.slice(0, 80)}" is not the name of a package`);
-  const { file, path, entries } = readList(options, io);
-  const folder = dirname(file);
-  const listed = entries.flatMap((entry, index) => (nameOf(entry) === name ? [index] : []));
-  if (listed.length === 0 && !readInstalled(name, folder))
-    throw noSuch(`the package "${name}" is neither installed nor in ${file}`);
-  // From the end, so that the positions before stay.
-  const changes = listed
-    .toReversed()
-    .map((index): ConfigChange => ({ path: [...path, index], value: undefined }));
-  await editConfigFile(file, changes);
-  await runNpm(["uninstall", name], folder, io);
-  return { file, removed: name };
-}
-
 const list = listing({
   about: "plugins and where they come from",
   examples: ["rouse plugins"],
@@ -144,14 +127,6 @@ export const pluginsCommand: Noun = {
           "Its README says which section of the config it needs. `rouse config validate` checks the result.\n",
         );
       },
-    }),
-    answering({
-      usage: "remove <package>",
-      about: "take a plugin out of the config and uninstall it",
-      examples: ["rouse plugins remove rouse-plugin-acme"],
-      answer: remove,
-      print: ({ file, removed }, io) =>
-        io.out(`Removed ${removed} from ${relative(io.cwd, file)} and from node_modules.\n`),
     }),
   ],
 };

@@ -2,25 +2,18 @@ import { existsSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { basename, dirname, join, posix, relative, resolve, sep } from "node:path";
-import { renderPath } from "../../config/issues.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { readEnvironmentProviders } from "../../config/providers.ts";
 import { isInside } from "../../core/files.ts";
 import { BUILTIN_PLUGINS } from "../../plugin/locations.ts";
 import { storeUrl } from "../../store/open.ts";
-import { usage } from "../failure.ts";
-import type { CliIo } from "../io.ts";
 import { member } from "../settings.ts";
-import { fitsArchive } from "./archive.ts";
-import { findSecretUses } from "./secret-uses.ts";
 
 /** Packages and histories come from elsewhere; `..data` are the folders behind the links of a Kubernetes volume. */
 const SKIPPED = /^(?:node_modules|\.git|\.\..*)$|\.rouse-[\da-f-]{36}\.tmp$/;
 /** In the state folder: of the process that uses it, and what is made again where it is missing. */
 const LOCK = /^gateway(?:-\d+)?\.(?:lock(?:-journal)?|json)$|^knowledge-index\.db/;
 const SQLITE = "sqlite:";
-/** Files beside a config that people keep secrets in, though Rouse reads none of them by itself. */
-const SECRET_FILE = /^\.env|^\.npmrc$|\.(?:pem|key|p12|pfx)$/;
 
 function* findStrings(value: unknown): Generator<string> {
   if (typeof value === "string") yield value;
@@ -28,31 +21,11 @@ function* findStrings(value: unknown): Generator<string> {
     for (const member of Object.values(value)) yield* findStrings(member);
 }
 
-/**
- * Finds the files that the config and the mapping files take secrets from.
- * @throws RouseError `usage` if a secret is written out in one of them.
- */
-export function findSecretFiles(loaded: LoadedConfig, env: CliIo["env"]): Set<string> {
-  const uses = findSecretUses(loaded, env, { isDeep: true });
-  const literals = uses.filter(({ isLiteral }) => isLiteral);
-  const places = literals.map(
-    ({ config, path }) => `${relative(loaded.baseDir, config)}: ${renderPath(path)}`,
-  );
-  if (places.length > 0)
-    throw usage(
-      `--without-secrets: these secrets are written out: ${places.join(", ")}. Write { file: "…" } or "\${NAME}" in their place, or encrypt the backup with --passphrase-file`,
-    );
-  return new Set(uses.flatMap(({ file }) => file ?? []));
-}
-
 /** The files of a backup. */
 export type BackupFiles = Awaited<ReturnType<typeof gatherFiles>>;
 
-/** Gathers what a backup takes of the config's folder and of the state folder. Leaves secrets out if their files are given. */
-export async function gatherFiles(
-  loaded: LoadedConfig,
-  secretFiles: ReadonlySet<string> | undefined,
-) {
+/** Gathers what a backup takes of the config's folder and of the state folder. */
+export async function gatherFiles(loaded: LoadedConfig) {
   const { file, baseDir, stateDir, config, written } = loaded;
   const from = (folder: string, at: string): string => relative(folder, at).split(sep).join("/");
   const state = isInside(baseDir, stateDir) ? from(baseDir, stateDir) : ".rouse";
@@ -74,7 +47,6 @@ export async function gatherFiles(
 
   const isNamed = member(member(written, "store"), "url") !== undefined;
   const sources = new Map(databases);
-  const leftOut: string[] = [];
   const notTaken: string[] = [];
   const isSkipped = (at: string, name: string): boolean =>
     SKIPPED.test(name) ||
@@ -82,24 +54,17 @@ export async function gatherFiles(
     live.includes(at) ||
     (dirname(at) === stateDir && LOCK.test(name)) ||
     (!isOwn && dirname(at) === baseDir && !named.has(name));
-  const isSecret = (at: string): boolean =>
-    secretFiles !== undefined &&
-    (secretFiles.has(at) ||
-      SECRET_FILE.test(basename(at)) ||
-      (isInside(stateDir, at) && at !== file));
   const walk = async (folder: string): Promise<void> => {
     for (const entry of await readdir(folder, { withFileTypes: true })) {
       const at = join(folder, entry.name);
       const found = await stat(at).catch(() => undefined);
       if (!found || isSkipped(at, entry.name)) continue;
       const path = toPath(at);
-      if (!fitsArchive(`${path}/`) || (entry.isSymbolicLink() && found.isDirectory()))
-        notTaken.push(at);
+      if (entry.isSymbolicLink() && found.isDirectory()) notTaken.push(at);
       else if (found.isDirectory()) {
         sources.set(`${path}/`, at);
         await walk(at);
-      } else if (isSecret(at)) leftOut.push(path);
-      else if (found.isFile()) sources.set(path, at);
+      } else if (found.isFile()) sources.set(path, at);
     }
   };
   await walk(baseDir);
@@ -125,7 +90,6 @@ export async function gatherFiles(
       store: existsSync(storeFile) ? toPath(storeFile) : null,
       isStoreElsewhere: isNamed && config.store.url?.startsWith(SQLITE) !== true,
     },
-    leftOut,
     /** Paths that the config names outside of these folders, and folders behind links. */
     notTaken,
   };

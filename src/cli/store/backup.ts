@@ -21,11 +21,10 @@ import {
   type ArchiveEntry,
   type Manifest,
 } from "./archive.ts";
-import { findSecretFiles, findVariables, gatherFiles, type BackupFiles } from "./backup-files.ts";
+import { findVariables, gatherFiles, type BackupFiles } from "./backup-files.ts";
 
 const BACKUP_OPTIONS = {
   "--passphrase-file <file>": "encrypt with the passphrase in it; - reads standard input",
-  "--without-secrets": "leave secrets out, and encrypt nothing",
   "--store":
     "a copy of the store alone, with one of the documents beside it, if there are any; on PostgreSQL use pg_dump",
 } as const;
@@ -54,27 +53,9 @@ async function* readEntries(
   }
 }
 
-/** The passphrase that encrypts a backup; undefined if secrets are left out. */
-async function choosePassphrase(
-  { passphraseFile, withoutSecrets }: Given<typeof BACKUP_OPTIONS>,
-  io: CliIo,
-): Promise<string | undefined> {
-  if (withoutSecrets === true) {
-    if (passphraseFile === undefined) return undefined;
-    throw usage(
-      "--without-secrets: a backup without secrets is not encrypted; leave --passphrase-file away",
-    );
-  }
-  if (passphraseFile === undefined && !io.prompts)
-    throw usage(
-      "a backup has the secrets in it: add --passphrase-file <file> to encrypt it (- reads standard input), or --without-secrets to leave them out",
-    );
-  return readPassphrase(passphraseFile, io, { isNew: true });
-}
-
 /** Copies the databases into the folder `work`, and writes all into the file. What was written is removed if that fails or is interrupted. */
 async function write(
-  { file, passphrase, work }: { file: string; passphrase: string | undefined; work: string },
+  { file, passphrase, work }: Readonly<Record<"file" | "passphrase" | "work", string>>,
   { sources, databases }: BackupFiles,
   manifest: Manifest,
   io: CliIo,
@@ -104,8 +85,8 @@ async function write(
 
 /** Has the gateway copy its database. */
 function copyStore(file: string, options: Given<typeof BACKUP_OPTIONS>, io: CliIo) {
-  if (options.passphraseFile !== undefined || options.withoutSecrets)
-    throw usage("--store copies the database as it is: leave the other options away");
+  if (options.passphraseFile !== undefined)
+    throw usage("--store copies the database as it is: leave --passphrase-file away");
   return connected(options, io, ({ api }) => read(api.store.backup.$post({ json: { file } })));
 }
 
@@ -113,7 +94,7 @@ function copyStore(file: string, options: Given<typeof BACKUP_OPTIONS>, io: CliI
 export const backupCommand = answering({
   usage: "backup <file>",
   about:
-    "the config's folder, the secrets, and the state with its store in one file, also while the gateway runs; `rouse restore` brings them back. It holds bodies and replies: keep it safe",
+    "the config's folder, the secrets, and the state with its store in one encrypted file, also while the gateway runs; `rouse restore` brings them back. It holds bodies and replies: keep it safe",
   examples: [
     "rouse backup /backups/rouse-$(date +%F).backup",
     "rouse backup --store /backups/rouse-$(date +%F).db",
@@ -128,16 +109,13 @@ export const backupCommand = answering({
     if (existsSync(file)) throw usage(`${file} is there already; name a new file`);
     if (isInside(baseDir, file) || isInside(stateDir, file))
       throw usage(`${file} lies in a folder that it would be a backup of; name a file elsewhere`);
-    const passphrase = await choosePassphrase(options, io);
-    const isEncrypted = passphrase !== undefined;
-    const secretFiles = isEncrypted ? undefined : findSecretFiles(loaded, io.env);
-    const files = await gatherFiles(loaded, secretFiles);
+    const passphrase = await readPassphrase(options.passphraseFile, io, { isNew: true });
+    const files = await gatherFiles(loaded);
     const manifest: Manifest = {
       version: 1,
       program: VERSION,
       at: new Date(began).toISOString(),
       ...files.places,
-      leftOut: files.leftOut,
       variables: findVariables(loaded, io.env),
     };
     const work = temporaryName(join(stateDir, "backup"));
@@ -145,14 +123,11 @@ export const backupCommand = answering({
     const { size } = await stat(file);
     const seconds = (io.now() - began) / 1000;
     const { notTaken } = files;
-    return { file, bytes: size, seconds, isEncrypted, ...manifest, notTaken };
+    return { file, bytes: size, seconds, ...manifest, notTaken };
   },
   print(made, io) {
     const { file, bytes: size, seconds } = made;
-    const isEncrypted = "isEncrypted" in made && made.isEncrypted;
-    io.out(
-      `${file}  ${bytes(size)} in ${seconds.toFixed(1)} s${isEncrypted ? ", encrypted" : ""}\n`,
-    );
+    io.out(`${file}  ${bytes(size)} in ${seconds.toFixed(1)} s\n`);
     if (!("notTaken" in made)) {
       const { knowledge } = made;
       if (knowledge) io.out(`${knowledge.database}  documents, ${bytes(knowledge.bytes)}\n`);
@@ -162,7 +137,6 @@ export const backupCommand = answering({
       io.out(
         "without the store, which is in another database: pg_dump makes a copy of PostgreSQL\n",
       );
-    printLines(io, "left out, with --without-secrets", made.leftOut);
     printLines(io, "not in a backup: these variables of the environment", made.variables);
     printLines(io, "not taken, outside of the config's folder", made.notTaken);
   },

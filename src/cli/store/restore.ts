@@ -152,7 +152,6 @@ export const restoreCommand = answering({
     );
     if (restored.isStoreElsewhere)
       io.out("without the store, which is in another database: restore it with that one's tools\n");
-    printLines(io, "left out of the backup: put these files back", restored.leftOut);
     printLines(io, "not in a backup: set these variables of the environment", restored.unset);
     printLines(io, "move, since the config has it elsewhere", restored.moves);
     printLines(io, "a gateway would not start here before this is right", restored.issues);

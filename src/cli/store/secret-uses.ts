@@ -23,8 +23,6 @@ export interface SecretUse extends SecretField {
   place: string;
   /** The secret's file. Undefined if it is in no file that this machine finds. */
   file: string | undefined;
-  /** The field has the secret itself, not a reference. */
-  isLiteral: boolean;
 }
 
 /** Names a secret, and says where it is kept. */
@@ -34,33 +32,26 @@ function locate(
   config: string,
   { baseDir }: LoadedConfig,
   env: CliIo["env"],
-): Pick<SecretUse, "name" | "place" | "file" | "isLiteral"> {
+): Pick<SecretUse, "name" | "place" | "file"> {
   if (typeof value === "string") {
     const variable = VARIABLE_REFERENCE.exec(value)?.[1];
     return variable === undefined
-      ? { name: at, place: `${at} in ${config}`, file: undefined, isLiteral: true }
-      : { name: variable, place: `the variable ${variable}`, file: undefined, isLiteral: false };
+      ? { name: at, place: `${at} in ${config}`, file: undefined }
+      : { name: variable, place: `the variable ${variable}`, file: undefined };
   }
   const text = value.file.replaceAll(
     /\$\{(\w+)\}/g,
     (all, name: string) => readVariable(env, name) ?? all,
   );
   const file = text.includes("${") ? undefined : resolve(baseDir, text);
-  return { name: basename(text), place: file ?? text, file, isLiteral: false };
+  return { name: basename(text), place: file ?? text, file };
 }
 
-/**
- * Finds the fields that hold secrets, of the config and of the files of `hooks.mappingsDir`. The values of none are needed.
- * @param isDeep whether files of folders below it count, which are not live.
- */
-export function findSecretUses(
-  loaded: LoadedConfig,
-  env: CliIo["env"],
-  { isDeep = false } = {},
-): SecretUse[] {
+/** Finds the fields that hold secrets, of the config and of the files of `hooks.mappingsDir`. The values of none are needed. */
+export function findSecretUses(loaded: LoadedConfig, env: CliIo["env"]): SecretUse[] {
   const { written, file = "", config } = loaded;
   const folder = config.hooks.mappingsDir;
-  const names = existsSync(folder) ? (readdirSync(folder, { recursive: isDeep }) as string[]) : [];
+  const names = existsSync(folder) ? readdirSync(folder) : [];
   const masked = maskConfig({ plugins: {}, ...(written as Partial<Config>) } as Config);
   const documents = [{ file, written, masked, label: "" }];
   for (const name of names.toSorted()) {

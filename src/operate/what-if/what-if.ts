@@ -50,8 +50,6 @@ interface WhatIfOptions {
   selection: Selection;
   /** Milliseconds since the epoch: the end of the time that the events cover. */
   now: number;
-  /** Called with every event of every group: more of them than a report keeps. */
-  onExample?(group: WhatIfGroup, example: WhatIfExample): void;
 }
 
 /** The progress of a comparison. */
@@ -144,12 +142,7 @@ class Comparison {
       if (counted.has(found)) continue;
       counted.add(found);
       found.count++;
-      const isKept = found.examples.length < MAX_EXAMPLES;
-      const { onExample } = this.#options;
-      if (!isKept && !onExample) continue;
-      const example = toExample(event, change);
-      if (isKept) found.examples.push(example);
-      onExample?.(found, example);
+      if (found.examples.length < MAX_EXAMPLES) found.examples.push(toExample(event, change));
     }
   }
 
