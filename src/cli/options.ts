@@ -101,6 +101,7 @@ export function readOne<const Name extends string>(
   const [one] = found;
   if (one !== undefined && found.length === 1) return one;
   const all = names.map((name) => `--${name}`);
+  if (all.length === 1) throw usage(`use ${all[0]}`);
   throw usage(`use one of ${all.slice(0, -1).join(", ")} and ${all.at(-1)}`);
 }
 

@@ -2,9 +2,11 @@ import type { Issue } from "../core/errors.ts";
 import type { FileTexts } from "../core/files.ts";
 import type { Snapshot } from "../intake/types.ts";
 import { createTransformPool } from "../mapping/transforms/pool.ts";
+import { unknownId } from "../vocabulary/unknown-id.ts";
 import { createLanding, type Landing, type LandingDeps } from "./edits/landing.ts";
 import { createProposals } from "./proposals/proposals.ts";
 import { createDecidedBy } from "./records/decided-by.ts";
+import { found } from "./records/operation.ts";
 import { describeStatus } from "./status.ts";
 import { freezeEvent } from "./tests/freeze.ts";
 import type { AdminDeps, OperateContext } from "./types.ts";
@@ -80,8 +82,9 @@ function createWorkbench(context: OpenContext): Workbench {
   };
   const landing = logChanges(createLanding(changes), context);
   const getEvent = (id: string) => store.events.get(id);
+  const requireEvent = async (id: string) => found(await getEvent(id), unknownId("event", id));
   return {
-    freeze: (request) => freezeEvent(request, { ...changes, getEvent }),
+    freeze: (request) => freezeEvent(request, { ...changes, requireEvent }),
     landing,
     proposals: createProposals({ ...changes, getEvent, land: landing.land, log }),
     whatIf,

@@ -5,10 +5,9 @@ import type { EventView } from "../../operate/records/views.ts";
 import type { ActivityView } from "../../operate/watch/activity.ts";
 import { asking, LIMIT_OPTION, listing, paging, printRows, type Noun } from "../command.ts";
 import { read, withId } from "../gateway/connect.ts";
-import { usage } from "../failure.ts";
 import { resolveId } from "../ids.ts";
 import type { CliIo } from "../io.ts";
-import { OUTCOME_OPTION } from "../options.ts";
+import { OUTCOME_OPTION, readOne } from "../options.ts";
 import { printFields } from "../print.ts";
 import { replay } from "./replay.ts";
 import { follow } from "./follow.ts";
@@ -184,8 +183,9 @@ const eventsSet = asking({
   about: "discard an event that failed and is not needed",
   examples: ['rouse events set evt_… --discard "the order was placed again"'],
   options: { "--discard <reason>": "leave it out of doctor and of bulk replays, and note why" },
-  async ask(to, { discard: reason }, name) {
-    if (reason === undefined) throw usage("say what to set: --discard <reason>");
+  async ask(to, given, name) {
+    readOne(given, ["discard"]);
+    const { discard: reason = "" } = given;
     const id = await resolveId(to, "events", name);
     return read(to.api.events[":id"].discard.$post({ ...withId(id), json: { reason } }));
   },

@@ -19,7 +19,7 @@ interface Field {
 }
 
 /** The fields of the bodies of one path, as they are counted. */
-export interface Shape {
+interface Shape {
   path: string;
   /** The bodies that were counted. */
   events: number;

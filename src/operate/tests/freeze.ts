@@ -3,8 +3,6 @@ import type { WrittenRun } from "./recorded-run.ts";
 import { getMaskableRun, maskRun, prepareReply } from "./run-record.ts";
 import { eventDetail, type EventDetail } from "../records/views.ts";
 import { RouseError } from "../../core/errors.ts";
-import { unknownId } from "../../vocabulary/unknown-id.ts";
-import { found } from "../records/operation.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { EventRecord } from "../../store/types.ts";
 import { checkFixtureName, writeFixture } from "./fixture-files.ts";
@@ -107,7 +105,8 @@ export interface FreezeRequest extends FreezeOptions {
 }
 
 interface FreezeDeps extends Pick<LandingDeps, "withCandidate" | "snapshot"> {
-  getEvent(id: string): Promise<EventRecord | undefined>;
+  /** @throws RouseError `not_found` */
+  requireEvent(id: string): Promise<EventRecord>;
 }
 
 /**
@@ -117,9 +116,9 @@ interface FreezeDeps extends Pick<LandingDeps, "withCandidate" | "snapshot"> {
  */
 export async function freezeEvent(
   { event: id, change: wanted, ...options }: FreezeRequest,
-  { getEvent, snapshot, withCandidate }: FreezeDeps,
+  { requireEvent, snapshot, withCandidate }: FreezeDeps,
 ): Promise<FrozenTest> {
-  const event = found(await getEvent(id), unknownId("event", id));
+  const event = await requireEvent(id);
   const source = { event: eventDetail(event, new Map()) };
   if (!wanted) return freezeTest(source, snapshot(), options);
   const { change } = planChange(wanted, snapshot());
