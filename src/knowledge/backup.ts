@@ -8,9 +8,6 @@ export interface KnowledgeCopy {
   bytes: number;
 }
 
-/** `backup.db` → `backup.knowledge.db`: which copies belong together is seen by their names. */
-export const nameBeside = (file: string): string => `${file.replace(/\.db$/, "")}.knowledge.db`;
-
 /**
  * Copies the documents of a state folder next to the backup `file` of its store, also while they are in use. Undefined
  * if there are none.
@@ -22,7 +19,8 @@ export async function backupKnowledge(
 ): Promise<KnowledgeCopy | undefined> {
   const source = join(dir, "knowledge.db");
   if (!(await stat(source).catch(() => undefined))) return undefined;
-  const database = nameBeside(file);
+  // Which copies belong together is seen by their names: `backup.db`, `backup.knowledge.db`.
+  const database = `${file.replace(/\.db$/, "")}.knowledge.db`;
   await writeFile(database, "", { flag: "wx", mode: 0o600 });
   try {
     await copyDatabase(source, database);

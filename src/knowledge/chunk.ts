@@ -38,16 +38,14 @@ const WINDOW = 20_000;
 export const SEPARATOR = "\n\n";
 
 interface Unit {
-  kind: "heading" | "sentence" | "row";
   text: string;
   start: number;
   end: number;
   tokens: number;
   /** Stands between it and the unit before, inside a chunk. */
   glue: string;
-  page: number | undefined;
-  header: string | undefined;
-  startsPassage: boolean;
+  /** The block that it is a sentence of, or all of. */
+  block: TextBlock;
   headings: string[];
 }
 
@@ -102,25 +100,15 @@ function* splitUnits(blocks: Iterable<TextBlock>): Generator<Unit> {
     if (block.text.trim() === "") continue;
     if (block.kind === "heading") path = under(path, block);
     const headings = path.map(({ text }) => text);
-    const { page, header, startsPassage = false } = block;
-    const shared = { page, header, startsPassage, headings };
     let glue = block.kind === "row" ? "\n" : SEPARATOR;
     const pieces =
       block.kind === "text"
         ? splitSentences(block.text)
         : cutLong(block.text, block.kind === "row" ? MAX_ROW : MAX_TOKENS);
     for (const text of pieces) {
-      const kind = block.kind === "text" ? "sentence" : block.kind;
-      yield {
-        kind,
-        text,
-        start: offset,
-        end: offset + text.length,
-        tokens: countTokens(text),
-        glue,
-        ...shared,
-      };
-      offset += text.length;
+      const end = offset + text.length;
+      yield { text, start: offset, end, tokens: countTokens(text), glue, block, headings };
+      offset = end;
       glue = "";
     }
     offset += SEPARATOR.length;
@@ -134,14 +122,15 @@ function buildChunk(units: readonly Unit[]): Chunk | undefined {
   const body = units
     .map((unit, index) => (index === 0 ? unit.text : unit.glue + unit.text))
     .join("");
-  const header = first.kind === "row" && first.header !== undefined ? `${first.header}\n` : "";
+  const { kind, header: names, page = null } = first.block;
+  const header = kind === "row" && names !== undefined ? `${names}\n` : "";
   const text = (header + body).trim();
   if (text === "") return undefined;
   // A chunk that begins with a heading lies under it; one of several short sections is named by the first.
   return {
     text,
     headings: first.headings,
-    page: first.page ?? null,
+    page,
     start: first.start,
     end: last.end,
   };
@@ -150,8 +139,8 @@ function buildChunk(units: readonly Unit[]): Chunk | undefined {
 /** Returns whether a unit can no longer be added. */
 function isFull(current: readonly Unit[], tokens: number, unit: Unit): boolean {
   if (current.length === 0) return false;
-  if (unit.startsPassage) return true;
-  if (unit.kind === "heading") return tokens >= MIN_TOKENS;
+  if (unit.block.startsPassage) return true;
+  if (unit.block.kind === "heading") return tokens >= MIN_TOKENS;
   if (tokens + unit.tokens > MAX_TOKENS) return true;
   // Past the aim, a chunk ends where a block does.
   return tokens >= TARGET_TOKENS && unit.glue !== "";
@@ -160,7 +149,7 @@ function isFull(current: readonly Unit[], tokens: number, unit: Unit): boolean {
 /** The units that the next chunk repeats: the last sentence, where the text goes on under the same heading. */
 function getOverlap(current: readonly Unit[], next: Unit): Unit[] {
   const last = current.at(-1);
-  const goesOn = last?.kind === "sentence" && next.kind === "sentence" && current.length > 1;
+  const goesOn = last?.block.kind === "text" && next.block.kind === "text" && current.length > 1;
   return goesOn && last.tokens <= MAX_OVERLAP && last.tokens + next.tokens <= MAX_TOKENS
     ? [last]
     : [];
@@ -177,7 +166,7 @@ export function* splitChunks(blocks: Iterable<TextBlock>): Generator<Chunk> {
     if (isFull(current, tokens, unit)) {
       // A heading at the very end belongs to what follows.
       const headings: Unit[] = [];
-      while (current.length > 1 && current.at(-1)?.kind === "heading")
+      while (current.length > 1 && current.at(-1)?.block.kind === "heading")
         headings.unshift(current.pop() as Unit);
       const chunk = buildChunk(current);
       if (chunk) yield chunk;

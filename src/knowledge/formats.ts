@@ -19,6 +19,10 @@ const OOXML = "application/vnd.openxmlformats-officedocument";
 
 const ZIPPED = ["fflate", "saxes"];
 const XLSX = [...ZIPPED, "numfmt"];
+const BOOK = [...ZIPPED, "linkedom"];
+const WEB = ["linkedom", "@mozilla/readability"];
+const MAIL = ["postal-mime", "linkedom"];
+const OUTLOOK = ["@kenjiuno/msgreader", "linkedom"];
 
 /** The names of each format, and the optional packages that read it. */
 export const FORMATS = {
@@ -33,27 +37,11 @@ export const FORMATS = {
   odt: { mimeType: `${OASIS}.text`, extensions: ["odt"], packages: ZIPPED },
   ods: { mimeType: `${OASIS}.spreadsheet`, extensions: ["ods"], packages: ZIPPED },
   odp: { mimeType: `${OASIS}.presentation`, extensions: ["odp"], packages: ZIPPED },
-  epub: {
-    mimeType: "application/epub+zip",
-    extensions: ["epub"],
-    packages: [...ZIPPED, "linkedom"],
-  },
-  html: {
-    mimeType: "text/html",
-    extensions: ["html", "htm", "xhtml"],
-    packages: ["linkedom", "@mozilla/readability"],
-  },
-  eml: { mimeType: "message/rfc822", extensions: ["eml"], packages: ["postal-mime", "linkedom"] },
-  mbox: {
-    mimeType: "application/mbox",
-    extensions: ["mbox"],
-    packages: ["postal-mime", "linkedom"],
-  },
-  msg: {
-    mimeType: "application/vnd.ms-outlook",
-    extensions: ["msg"],
-    packages: ["@kenjiuno/msgreader", "linkedom"],
-  },
+  epub: { mimeType: "application/epub+zip", extensions: ["epub"], packages: BOOK },
+  html: { mimeType: "text/html", extensions: ["html", "htm", "xhtml"], packages: WEB },
+  eml: { mimeType: "message/rfc822", extensions: ["eml"], packages: MAIL },
+  mbox: { mimeType: "application/mbox", extensions: ["mbox"], packages: MAIL },
+  msg: { mimeType: "application/vnd.ms-outlook", extensions: ["msg"], packages: OUTLOOK },
   doc: { mimeType: "application/msword", extensions: ["doc"], by: "docx", packages: ZIPPED },
   xls: { mimeType: "application/vnd.ms-excel", extensions: ["xls"], by: "xlsx", packages: XLSX },
   ppt: {

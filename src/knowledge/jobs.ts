@@ -22,18 +22,6 @@ const AGAIN_MS = 5_000;
  */
 const BEAT_MS = 2_500;
 
-export interface IndexJobs {
-  /** Begins to take documents. */
-  start(): void;
-  /** There is a document to read. */
-  wake(): void;
-  /** Stops the work on a document that is deleted or queued again. */
-  abort(id: string): void;
-  /** From 0 to 1, of a document that is worked on. */
-  progress(id: string): number | undefined;
-  close(): Promise<void>;
-}
-
 /** Takes queued documents, has them read by a child and their passages indexed by the thread that writes. */
 export function createJobs(options: {
   database: Database;
@@ -46,7 +34,7 @@ export function createJobs(options: {
   isShared: boolean;
   /** The passages of a document can be found. */
   onReady(): void;
-}): IndexJobs {
+}) {
   const { database, extractor, config, tmp, clock, log, isShared, onReady } = options;
   const limits = {
     pages: config.pages,
@@ -95,7 +83,7 @@ export function createJobs(options: {
       await clock.sleep(AGAIN_MS, closed.signal);
       await database.call("putBack", job).catch(() => undefined);
     } finally {
-      // What stays is deleted at the next start.
+      // The next start deletes files that stay.
       const left = [out, fetched].map((path) => rm(path, { force: true, recursive: true }));
       await Promise.allSettled(left);
     }
@@ -154,7 +142,8 @@ export function createJobs(options: {
   };
 
   return {
-    start() {
+    /** Begins to take documents. */
+    start(): void {
       started = true;
       void take();
       if (isShared)
@@ -162,10 +151,13 @@ export function createJobs(options: {
           beating ??= beat().finally(() => (beating = undefined));
         }, BEAT_MS).unref();
     },
-    wake: () => void (started && take()),
+    /** There is a document to read. */
+    wake: (): void => void (started && take()),
+    /** Stops the work on a document that is deleted or queued again. */
     abort,
-    progress: (id) => running.get(id)?.progress,
-    async close() {
+    /** From 0 to 1, of a document that is worked on. */
+    progress: (id: string): number | undefined => running.get(id)?.progress,
+    async close(): Promise<void> {
       started = false;
       closed.abort();
       clearInterval(timer);

@@ -80,7 +80,7 @@ export async function createKnowledge(options: KnowledgeOptions): Promise<Knowle
     isShared: sql !== undefined,
     onReady: goOn,
   });
-  const calls = createGuardedCalls({ breaker, clock, log });
+  const calls = createGuardedCalls(breaker, clock, log);
   const search = createSearch({ database, models: options, makeCall: calls.make });
   let embeddingTimer: NodeJS.Timeout | undefined;
   let isClosed = false;

@@ -42,7 +42,7 @@ export class Coverage {
   /** Adds a term that `having` passages of the index have. Returns what adds a passage that has it. */
   addTerm(having: number, words: Term["words"] = [this.#words.size]): (seq: number) => void {
     const [first] = words;
-    // What stands for several words says nothing of how rare each of them is.
+    // A form of several words says nothing of how rare each of them is.
     if (first !== undefined && words.length === 1) {
       const { having: before = 0, seqs = new Set<number>() } = this.#words.get(first) ?? {};
       this.#words.set(first, { having: before + having, seqs });

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { Readable, Transform } from "node:stream";
+import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { RouseError } from "../core/errors.ts";
 
@@ -35,20 +35,18 @@ export async function stageFile(
   const file = join(folder, `${UPLOAD_PREFIX}${randomUUID()}`);
   const hash = createHash("sha256");
   let bytes = 0;
-  const count = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
+  const count = async function* (chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of chunks) {
       bytes += chunk.length;
       if (bytes > mostBytes)
-        return done(
-          new RouseError({
-            code: "body_too_large",
-            message: `the file has more than ${mostBytes} bytes`,
-          }),
-        );
+        throw new RouseError({
+          code: "body_too_large",
+          message: `the file has more than ${mostBytes} bytes`,
+        });
       hash.update(chunk);
-      done(null, chunk);
-    },
-  });
+      yield chunk;
+    }
+  };
   try {
     await pipeline(
       source,

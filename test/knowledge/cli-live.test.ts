@@ -45,6 +45,8 @@ describe("rouse knowledge, while a gateway runs", () => {
     expect(err).toMatch(/indexing \[#{24}\] 2\/2 /);
     expect(err).toContain("large.txt: the file has more than 1000000 bytes");
     expect(out).toMatch(/ready {2}a\.txt[^]*failed {2}empty\.txt {2}no_text_found: /);
+    const again = await cli.rouse(["knowledge", "add", "a.txt"]);
+    expect(again.out).toContain("(was there already)");
     expect(await cli.rouse(["knowledge", "add", "a.txt", "--on-duplicate", "error"])).toMatchObject(
       {
         code: 1,

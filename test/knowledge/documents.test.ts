@@ -224,22 +224,6 @@ describeBoth((make) => {
   });
 
   describe("scopes", () => {
-    it("tenants are apart in everything", async () => {
-      const mine = await world.index("The shared secret.", { tenant: "mine", externalId: "x" });
-      const yours = await world.index("The shared secret.", { tenant: "yours", externalId: "x" });
-      expect(yours).toMatchObject({ version: 1 });
-      expect(yours.id).not.toBe(mine.id);
-      expect(await world.knowledge.get("yours", mine.id)).toBeUndefined();
-      expect(await world.knowledge.remove("yours", mine.id)).toBe(false);
-      expect(await world.knowledge.reindex("yours", mine.id)).toBeUndefined();
-      expect(await ids("mine")).toEqual([mine.id]);
-      const found = await world.knowledge.search({ tenant: "mine", text: "secret" });
-      expect(found.map(({ documentId }) => documentId)).toEqual([mine.id]);
-      await world.knowledge.remove("mine", mine.id);
-      await expect.poll(() => world.files()).toEqual([yours.sha256]);
-      expect(await world.found("secret", { tenant: "yours" })).toHaveLength(1);
-    });
-
     it("what others have does not push out what one may see", async () => {
       await world.index("A rare word: quokka, and much else besides.", { tenant: "small" });
       for (let i = 0; i < 40; i++) await world.upload(`quokka quokka ${i}`, { tenant: "big" });

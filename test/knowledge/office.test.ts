@@ -397,13 +397,6 @@ describe("a chart", () => {
       "2024-01-31 | 50%",
     ]);
   });
-
-  it("of a Word file is behind its text", async () => {
-    const file = change(docx(paragraph(run("Of the harbour"))), (entries) => {
-      entries["word/charts/chart1.xml"] = chart;
-    });
-    expect((await readPassages("charts.docx", file)).lines).toEqual(["Of the harbour", ...lines]);
-  });
 });
 
 describe("of an Office file", () => {
@@ -497,6 +490,19 @@ describe("of an Office file", () => {
         entries["word/afchunk.html"] = "<html><body><h1>Fees</h1><p>Kelp</p></body></html>";
       }),
       ["Fees", "Kelp"],
+    ],
+    [
+      "its text under another prefix, without what was moved away, and its notes",
+      "prefix.docx",
+      change(
+        docx(paragraph(`<w:moveFrom>${run("gone")}</w:moveFrom>${run("Kelp")}`)),
+        (entries) => {
+          const text = (entries["word/document.xml"] ?? "").replaceAll("w:", "ns0:");
+          entries["word/document.xml"] = text.replace("xmlns:w=", "xmlns:ns0=");
+          entries["word/footnotes.xml"] = entries["word/document.xml"].replace("Kelp", "A note");
+        },
+      ),
+      ["Kelp", "A note"],
     ],
     [
       "which box is ticked",

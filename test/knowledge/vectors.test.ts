@@ -62,7 +62,7 @@ afterEach(async () => {
   await rm(dir, { recursive: true, force: true });
 });
 
-it("vectors: the ranking is that of an exact comparison, over more than one block", async () => {
+it("vectors: the ranking is that of an exact comparison", async () => {
   const all = new Map<number, Float32Array>();
   for (let seq = 1; seq <= 6000; seq++) all.set(seq, some());
   await put(...[...all].map(([seq, vector]) => ({ seq, vector })));

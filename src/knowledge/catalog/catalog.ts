@@ -37,12 +37,8 @@ export class DocumentCatalog implements Sql {
   write<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
     const written = this.#last.then(() =>
       this.#db.transaction(async (sql) => {
-        // The first statement is sent right behind the lock.
-        const locked = this.#lock(sql);
-        locked.catch(() => undefined);
-        const value = await work(sql);
-        await locked;
-        return value;
+        await this.#lock(sql);
+        return work(sql);
       }),
     );
     this.#last = written.catch(() => undefined);
@@ -166,7 +162,3 @@ export async function openCatalog(
 /** `($1, $2, …)` for a list of values, the first of which is the value number `first`. */
 export const places = (count: number, first = 1): string =>
   `(${Array.from({ length: count }, (_, index) => `$${first + index}`).join(", ")})`;
-
-/** The same for the rows of an INSERT. */
-export const rowPlaces = (rows: number, columns: number): string =>
-  Array.from({ length: rows }, (_, row) => places(columns, row * columns + 1)).join(", ");

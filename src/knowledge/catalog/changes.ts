@@ -1,5 +1,5 @@
 import type { Sql } from "../../store/sql/sql.ts";
-import { places, rowPlaces } from "./catalog.ts";
+import { places } from "./catalog.ts";
 import type { Files } from "./files.ts";
 import type { DocumentRow } from "./rows.ts";
 
@@ -63,10 +63,7 @@ export async function insertRows(
   into: string,
   rows: readonly (readonly unknown[])[],
 ): Promise<void> {
-  const [first] = rows;
-  if (first)
-    await sql.query(
-      `INSERT INTO ${into} VALUES ${rowPlaces(rows.length, first.length)}`,
-      rows.flat(),
-    );
+  if (rows.length === 0) return;
+  const values = rows.map((row, at) => places(row.length, at * row.length + 1));
+  await sql.query(`INSERT INTO ${into} VALUES ${values.join(", ")}`, rows.flat());
 }

@@ -73,21 +73,10 @@ async function makeVisible(
   { generation, done, now }: ReadDocument,
 ): Promise<string[]> {
   const { mimeType, title, pages, chunks, languages } = done;
-  await Promise.all([
-    sql.query(SET_READY, [
-      seq,
-      generation,
-      mimeType,
-      title,
-      pages,
-      chunks,
-      now,
-      languages.join(" "),
-    ]),
-    // The first index of a document has none before it, not even one that was left half-built.
-    generation > 1 && dropGenerations(sql, seq, generation),
-    noteChanges(sql, [seq]),
-  ]);
+  const found = [mimeType, title, pages, chunks, now, languages.join(" ")];
+  await sql.query(SET_READY, [seq, generation, ...found]);
+  await dropGenerations(sql, seq, generation);
+  await noteChanges(sql, [seq]);
   if (replaces === null && externalId === null) return [];
   const replaced = await sql.query<DocumentRow>(
     `SELECT ${DOCUMENT_COLUMNS} FROM knowledge_documents
@@ -119,7 +108,7 @@ async function indexPassages(
     const isTaken = await catalog.write(async (sql) => {
       const row = await underWork(sql, read);
       if (!row) return false;
-      const inserted = insertRows(
+      await insertRows(
         sql,
         PASSAGES,
         chunks.map((chunk, index) => [
@@ -136,13 +125,11 @@ async function indexPassages(
           chunk.grams,
         ]),
       );
-      const isLast = first + chunks.length >= done.chunks;
-      const note = "UPDATE knowledge_documents SET status = 'indexing' WHERE seq = $1";
-      [replaced] = await Promise.all([
-        isLast ? makeVisible(sql, files, row, read) : undefined,
-        inserted,
-        !isLast && row.status !== "indexing" && sql.query(note, [row.seq]),
-      ]);
+      if (first + chunks.length >= done.chunks) replaced = await makeVisible(sql, files, row, read);
+      else
+        await sql.query("UPDATE knowledge_documents SET status = 'indexing' WHERE seq = $1", [
+          row.seq,
+        ]);
       return true;
     });
     if (!isTaken) return undefined;

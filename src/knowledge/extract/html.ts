@@ -26,22 +26,10 @@ interface DomDocument extends DomElement {
 
 const ELEMENT = 1;
 const TEXT = 3;
-const SKIPPED = new Set([
-  "script",
-  "style",
-  "noscript",
-  "template",
-  "svg",
-  "iframe",
-  "object",
-  "head",
-  "nav",
-  "button",
-  "select",
-  // The pronunciation of the characters before.
-  "rp",
-  "rt",
-]);
+/** Elements without text of the page; of ruby, the pronunciation of the characters before. */
+const SKIPPED = new Set(
+  "script style noscript template svg iframe object head nav button select rp rt".split(" "),
+);
 const INLINE = new Set(
   "a abbr acronym b bdi bdo big cite code data del dfn em font i input ins kbd label mark nobr q ruby rb s samp small span strike strong sub sup time tt u var wbr".split(
     " ",

@@ -12,7 +12,7 @@ import {
   tidy,
   toMargins,
   toPage,
-  toText,
+  toOfficeText,
   type XmlElement,
 } from "./xml-tree.ts";
 
@@ -35,7 +35,7 @@ const toCells = (row: XmlElement): TableCell[] =>
     if (typeof cell === "string" || cell.name !== "table:table-cell") return [];
     const { attributes } = cell;
     const read = {
-      text: toText(cell) || tidy(toFallback(attributes)),
+      text: toOfficeText(cell) || tidy(toFallback(attributes)),
       columns: toSpan(attributes["table:number-columns-spanned"]),
       rows: toSpan(attributes["table:number-rows-spanned"]),
     };
@@ -75,7 +75,7 @@ class OdfReader {
 
   whole(element: XmlElement): void {
     if (element.name === "table:table-row") return void this.#rows.push(toCells(element));
-    const text = toText(element);
+    const text = toOfficeText(element);
     const page = this.pages.at(-1);
     const before = page?.at(-1);
     // A slide is often named by its title.
@@ -101,7 +101,7 @@ const readMargins = (styles: XmlElement, kind: "header" | "footer"): TextBlock[]
           attributes["style:display"] !== "false",
       )
       .flatMap((margin) => [...listElements(margin)].filter(({ name }) => isParagraph(name)))
-      .map(toText),
+      .map(toOfficeText),
   );
 
 /** Text, spreadsheet and presentation of OpenDocument: one format for all three. */

@@ -19,7 +19,7 @@ import {
   toLocal,
   toMargins,
   toPage,
-  toText,
+  toOfficeText,
   type XmlElement,
 } from "./xml-tree.ts";
 
@@ -108,7 +108,7 @@ function* officeBlocks(
     const name = toLocal(child.name);
     if (name === "tbl") yield* tableBlocks(toRows(child, levels));
     else if (name === "p") {
-      const text = toText(child);
+      const text = toOfficeText(child);
       const level = isTitle ? 1 : getLevel(child, levels);
       if (text !== "")
         yield level === undefined ? { kind: "text", text } : { kind: "heading", text, level };

@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import type { TextItem } from "pdfjs-dist/types/src/display/api.js";
 import type { TextBlock } from "../chunk.ts";
 import { broken, checkParts, encrypted, optional, type ExtractFormat } from "./types.ts";
 import { tidy } from "./xml-tree.ts";
@@ -16,12 +17,8 @@ interface Line {
   usual: number;
 }
 
-interface Item {
-  str: string;
-  width: number;
-  height: number;
+interface Item extends Pick<TextItem, "str" | "width" | "height" | "hasEOL"> {
   transform: number[];
-  hasEOL: boolean;
 }
 
 /** A line that is so much larger than the page's usual one, and short, is a heading. */

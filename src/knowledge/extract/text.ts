@@ -31,13 +31,12 @@ function parseHeading(line: string): TextBlock | undefined {
 }
 
 /** The cells of a table's line, without its outer bars. One behind a backslash is text. */
-const toRow = (line: string): string =>
+const toRow = (line: string): TableCell[] =>
   line
     .trim()
     .replace(/^\||(?<!\\)\|$/g, "")
     .split(/(?<!\\)\|/)
-    .map((cell) => cell.trim().replaceAll("\\|", "|"))
-    .join(" | ");
+    .map((cell) => ({ text: cell.trim().replaceAll("\\|", "|") }));
 
 /** The begin of code, also behind the mark of a list's item: no line that has the end of it too. */
 const FENCE = /^ {0,3}(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}(?!.*`)|~{3,})/;
@@ -56,22 +55,21 @@ const isTableRow = (line: string, isInTable: boolean): boolean =>
 function* markdownBlocks(text: string): Generator<TextBlock> {
   let paragraph: string[] = [];
   let fence: string | undefined;
-  let header: string | undefined;
+  let rows: TableCell[][] = [];
   const flush = (): TextBlock[] => {
     const joined = paragraph.join("\n").trim();
+    const table = [...tableBlocks(rows)];
     paragraph = [];
-    return joined === "" ? [] : [{ kind: "text", text: joined }];
+    rows = [];
+    return joined === "" ? table : [...table, { kind: "text", text: joined }];
   };
-  /** The row of a line. Without outer bars, only the line below the names says that they are a table's. */
-  const readRow = (line: string): TextBlock[] => {
-    const isNamed = isRule(line) && header === undefined && paragraph.at(-1)?.includes("|");
-    const names = isNamed ? paragraph.pop() : undefined;
-    const before = flush();
-    if (isRule(line) && names === undefined) return before;
-    const text = toRow(names ?? line);
-    const named = header === undefined ? {} : { header };
-    header ??= text;
-    return [...before, { kind: "row", text, ...named }];
+  /** Takes a line of a table. Without outer bars, only the line below the names says that they are a table's. */
+  const addRow = (line: string): TextBlock[] => {
+    const isNamed = isRule(line) && rows.length === 0 && paragraph.at(-1)?.includes("|");
+    const row = isNamed ? paragraph.pop() : isRule(line) ? undefined : line;
+    const before = paragraph.length > 0 ? flush() : [];
+    if (row !== undefined) rows.push(toRow(row));
+    return before;
   };
   for (const line of text.split(LINES)) {
     const isCode = fence !== undefined;
@@ -82,15 +80,15 @@ function* markdownBlocks(text: string): Generator<TextBlock> {
     }
     const heading = parseHeading(line);
     const underline = /^ {0,3}(={2,}|-{2,})[ \t]*$/.exec(line)?.[1];
-    const isRow = isTableRow(line, header !== undefined);
-    if (!isRow) header = undefined;
+    const isRow = isTableRow(line, rows.length > 0);
+    if (!isRow && rows.length > 0) yield* flush();
     if (heading) {
       yield* flush();
       yield heading;
     } else if (underline !== undefined && paragraph.length === 1) {
       const [above = ""] = paragraph.splice(0);
       yield { kind: "heading", text: above.trim(), level: underline.startsWith("=") ? 1 : 2 };
-    } else if (isRow) yield* readRow(line);
+    } else if (isRow) yield* addRow(line);
     else if (line.trim() === "") yield* flush();
     else paragraph.push(line);
   }

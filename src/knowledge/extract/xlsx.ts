@@ -15,7 +15,7 @@ import {
   toInnerText,
   toLocal,
   toPage,
-  toText,
+  toOfficeText,
   type XmlElement,
 } from "./xml-tree.ts";
 
@@ -208,7 +208,7 @@ async function readShapes(parts: ArchiveParts, sheet: string): Promise<TextBlock
   for (const name of (await readTargets(parts, sheet)).values())
     if (name.startsWith("xl/drawings/"))
       for (const paragraph of findElements(await readXmlTree(parts.get(name)), "a:p"))
-        texts.add(toText(paragraph));
+        texts.add(toOfficeText(paragraph));
   return [...texts].filter((text) => text !== "").map((text) => ({ kind: "text", text }));
 }
 

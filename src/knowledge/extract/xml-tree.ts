@@ -148,9 +148,10 @@ export const SKIPPED = new Set([
   "text:ruby-text",
   "svg:title",
   "svg:desc",
-  "w:moveFrom",
-  "w:rt",
-  "w:txbxContent",
+  // With any prefix.
+  "moveFrom",
+  "rt",
+  "txbxContent",
 ]);
 
 /** Elements that stand for signs, by their names without prefixes. */
@@ -165,8 +166,12 @@ const SIGNS: Readonly<Record<string, string>> = {
 
 export const isOn = (value: string | undefined): boolean => /^(?:1|true|on)$/i.test(value ?? "");
 
+/** Signs of the font Wingdings with which people tick boxes. */
+const TICKS: Readonly<Record<string, string>> = { F0FE: "☒", F0FD: "☒", F0FC: "✓", F0A8: "☐" };
+
 /** Renders the state of a box to tick; undefined for other elements. */
 function renderBox(element: XmlElement): string | undefined {
+  if (toLocal(element.name) === "sym") return TICKS[getAttribute(element, "char") ?? ""];
   if (!/^(?:sdt|fldChar)$/.test(toLocal(element.name))) return undefined;
   const box = ["checkbox", "checkBox"].flatMap((name) => findElements(element, name))[0];
   if (!box) return undefined;
@@ -180,8 +185,9 @@ function joinText({ name, children }: XmlElement): string {
   return children
     .map((child) => {
       if (typeof child === "string") return hasText ? child : "";
-      if (SKIPPED.has(child.name)) return "";
-      const sign = SIGNS[toLocal(child.name)] ?? renderBox(child);
+      const local = toLocal(child.name);
+      if (SKIPPED.has(child.name) || SKIPPED.has(local)) return "";
+      const sign = SIGNS[local] ?? renderBox(child);
       if (sign !== undefined) return sign;
       return isParagraph(child.name) ? ` ${joinText(child)} ` : joinText(child);
     })
@@ -192,7 +198,7 @@ function joinText({ name, children }: XmlElement): string {
 export const isParagraph = (name: string): boolean => /^(?:text:[ph]|(?:[aw]:)?p)$/.test(name);
 
 /** The text of a paragraph or a cell, as office programs write it. */
-export const toText = (element: XmlElement): string => tidy(joinText(element));
+export const toOfficeText = (element: XmlElement): string => tidy(joinText(element));
 
 /** The title that a document gives itself in its metadata; damaged metadata have none. */
 export async function readTitle(metadata: Buffer | undefined): Promise<string | null> {

@@ -3,10 +3,9 @@ import { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import { Statements } from "../../store/sqlite/connection.ts";
 import type { DocumentCatalog } from "../catalog/catalog.ts";
-import { addMark, toGramBody } from "./postings.ts";
 
 /** The version of these tables: a file of another one is built again. */
-const VERSION = 2;
+const VERSION = 3;
 /** Passages, and documents, that are taken in at a time: calls have their turn in between. */
 const PAGE = 200;
 
@@ -20,16 +19,15 @@ const TABLES = `
   CREATE TABLE documents (
     seq INTEGER PRIMARY KEY, tenant TEXT NOT NULL, agents TEXT NOT NULL, generation INTEGER NOT NULL);
   CREATE INDEX documents_tenant ON documents(tenant);
-  -- \`length\`: how many words it has; \`gram_count\`: how many n-grams of it are in \`grams\` (see \`addMark\`), 0 if it is not there.
+  -- \`length\`: how many words it has; \`gram_count\`: how many n-grams of it are in \`grams\`, 0 if it is not there.
   CREATE TABLE chunks (
     seq INTEGER PRIMARY KEY, doc INTEGER NOT NULL, generation INTEGER NOT NULL, length INTEGER NOT NULL,
     gram_count INTEGER NOT NULL);
   CREATE INDEX chunks_doc ON chunks(doc, generation);
   CREATE VIRTUAL TABLE words USING fts5(body, content='', contentless_delete=1, tokenize=ascii);
   CREATE VIRTUAL TABLE word_places USING fts5vocab(words, instance);
+  -- Only which chunks have an n-gram: a text has several times as many n-grams as words.
   CREATE VIRTUAL TABLE grams USING fts5(body, content='', contentless_delete=1, detail=none, tokenize=ascii);
-  -- A tenant's number is its mark in \`grams\`.
-  CREATE TABLE gram_tenants (number INTEGER PRIMARY KEY, tenant TEXT NOT NULL UNIQUE);
   -- Those of the documents of a tenant, also of deleted ones.
   CREATE TABLE languages (tenant TEXT NOT NULL, language TEXT NOT NULL, PRIMARY KEY (tenant, language)) WITHOUT ROWID;
   PRAGMA user_version = ${VERSION};
@@ -84,7 +82,6 @@ interface PassageRow {
   gram_count: number;
   words: string;
   grams: string;
-  tenant: string;
 }
 
 /** A document as it is now; of one that cannot be found, its number alone. */
@@ -101,7 +98,7 @@ interface ChangeRow {
 const LAST = `SELECT coalesce((SELECT max(n) FROM knowledge_changes), 0) AS change,
   coalesce((SELECT max(seq) FROM knowledge_passages), 0) AS passage`;
 
-const PASSAGES = `SELECT p.seq, p.doc, p.generation, p.gram_count, p.words, p.grams, d.tenant
+const PASSAGES = `SELECT p.seq, p.doc, p.generation, p.gram_count, p.words, p.grams
   FROM knowledge_passages p JOIN knowledge_documents d ON d.seq = p.doc WHERE p.seq > $1 AND p.seq <= $2 ORDER BY p.seq LIMIT ${PAGE}`;
 
 const CHANGES = `SELECT c.n, c.doc, d.tenant, d.agents, d.generation, d.languages
@@ -185,7 +182,7 @@ export class LocalIndex {
     this.#onChange();
   }
 
-  #add({ seq, doc, generation, gram_count: gramCount, words, grams, tenant }: PassageRow): void {
+  #add({ seq, doc, generation, gram_count: gramCount, words, grams }: PassageRow): void {
     this.sql.run(
       "INSERT INTO chunks (seq, doc, generation, length, gram_count) VALUES (?, ?, ?, ?, ?)",
       seq,
@@ -195,12 +192,7 @@ export class LocalIndex {
       gramCount,
     );
     this.sql.run("INSERT INTO words (rowid, body) VALUES (?, ?)", seq, words);
-    if (gramCount > 0)
-      this.sql.run(
-        "INSERT INTO grams (rowid, body) VALUES (?, ?)",
-        seq,
-        toGramBody(addMark(this.sql, tenant), grams),
-      );
+    if (gramCount > 0) this.sql.run("INSERT INTO grams (rowid, body) VALUES (?, ?)", seq, grams);
   }
 
   #change({ doc, tenant, agents, generation, languages }: ChangeRow): void {

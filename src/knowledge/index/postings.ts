@@ -1,37 +1,15 @@
 import type { Statements } from "../../store/sqlite/connection.ts";
 import type { Term } from "../words/tokenize.ts";
 
-/**
- * The index of n-grams. FTS5 keeps only which chunks have an n-gram, without places and frequencies: a text has several times as
- * many n-grams as words. Each is kept with a mark of its tenant, so that a look brings only chunks of that tenant; the mark
- * alone stands for all of them. A mark is short, because each n-gram has it. No n-gram has its last character.
- */
-const toMark = (number: number): string => `${number.toString(36)}·`;
-
-const GET_NUMBER = "SELECT number FROM gram_tenants WHERE tenant = ?";
-
-/** Gives a tenant its mark. */
-export function addMark(sql: Statements, tenant: string): string {
-  sql.run("INSERT OR IGNORE INTO gram_tenants (tenant) VALUES (?)", tenant);
-  return toMark(sql.get<{ number: number }>(GET_NUMBER, tenant)?.number ?? 0);
-}
-
-/** The mark of a tenant; undefined if none of its documents was indexed. */
-export function getMark(sql: Statements, tenant: string): string | undefined {
-  const row = sql.get<{ number: number }>(GET_NUMBER, tenant);
-  return row && toMark(row.number);
-}
-
-/**
- * Builds the text of `grams` for a chunk. `grams` are separated by spaces. `replaceAll` makes a string of many parts,
- * which takes long to read.
- */
-export const toGramBody = (mark: string, grams: string): string =>
-  `${mark} ${mark}${grams.split(" ").join(` ${mark}`)}`;
-
 /** So many numbers of chunks are kept: 16 MB. */
 const MAX_KEPT = 4_000_000;
 const PAGE = 1024;
+
+interface Totals {
+  chunks: number;
+  words: number;
+  grams: number;
+}
 
 /**
  * Which chunks have a word or an n-gram. The lists are kept until the index changes: those of frequent words are long, and
@@ -41,7 +19,7 @@ export class Postings {
   readonly #sql: Statements;
   readonly #lists = new Map<string, Uint32Array>();
   #kept = 0;
-  #totals: { chunks: number; words: number } | undefined;
+  #totals: Totals | undefined;
   /** The numbers of words of chunks, by page. They never change, and no number of a chunk is used again while the index is open. */
   readonly #lengths = new Map<number, Uint32Array>();
 
@@ -69,14 +47,10 @@ export class Postings {
     return list;
   }
 
-  /** The chunks that have an n-gram, or all that have n-grams if it is empty. */
-  ofGram(mark: string, gram: string): Uint32Array {
-    const match = `"${mark}${gram}"`;
-    return this.#list(
-      match,
-      "SELECT json_group_array(rowid) AS seqs FROM grams WHERE grams MATCH ?",
-      match,
-    );
+  /** The chunks that have an n-gram. */
+  ofGram(gram: string): Uint32Array {
+    const text = "SELECT json_group_array(rowid) AS seqs FROM grams WHERE grams MATCH ?";
+    return this.#list(`#${gram}`, text, `"${gram}"`);
   }
 
   /** The chunks that have a word, each as often as it has the word. In order. */
@@ -87,13 +61,11 @@ export class Postings {
     return this.#list(`*${text}`, range, text, `${text}\u{10ffff}`).sort();
   }
 
-  /** The numbers of chunks and of words in the index of words. */
-  get totals(): { chunks: number; words: number } {
-    const text = "SELECT count(*) AS chunks, coalesce(sum(length), 0) AS words FROM chunks";
-    return (this.#totals ??= this.#sql.get<{ chunks: number; words: number }>(text) ?? {
-      chunks: 0,
-      words: 0,
-    });
+  /** The numbers of chunks, of their words, and of chunks that have n-grams. */
+  get totals(): Totals {
+    return (this.#totals ??= this.#sql.get<Totals>(
+      "SELECT count(*) AS chunks, coalesce(sum(length), 0) AS words, count(nullif(gram_count, 0)) AS grams FROM chunks",
+    ) as Totals);
   }
 
   /** Returns the number of words of a chunk. */

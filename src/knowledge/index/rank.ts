@@ -2,7 +2,7 @@ import type { Statements } from "../../store/sqlite/connection.ts";
 import { BM25, Scores, toIdf, type Ranked, type WordRanked } from "../ranking.ts";
 import { Coverage } from "../relevance.ts";
 import type { Term } from "../words/tokenize.ts";
-import { getMark, Postings } from "./postings.ts";
+import { Postings } from "./postings.ts";
 
 const { k1: K1, b: B } = BM25;
 /** So many more than are wanted are compared by their numbers of n-grams too. */
@@ -100,13 +100,12 @@ export class ChunkRanking {
   }
 
   /** Ranks by BM25 as for words, where each n-gram is there once. */
-  byGrams(tenant: string, grams: readonly string[], visible: Visible, limit: number): Ranked[] {
-    const mark = grams.length === 0 ? undefined : getMark(this.#sql, tenant);
-    if (mark === undefined) return [];
-    const total = this.#postings.ofGram(mark, "").length;
+  byGrams(grams: readonly string[], visible: Visible, limit: number): Ranked[] {
+    if (grams.length === 0) return [];
+    const { grams: total } = this.#postings.totals;
     const scores = new Scores();
     for (const gram of grams) {
-      const list = this.#postings.ofGram(mark, gram);
+      const list = this.#postings.ofGram(gram);
       const idf = toIdf(total, list.length);
       for (const seq of list) scores.add(seq, idf);
     }
@@ -131,13 +130,10 @@ export class ChunkRanking {
   }
 
   /** Sums up which share of the n-grams of a question each of some chunks has. */
-  coverByGrams(tenant: string, grams: readonly string[], seqs: readonly number[]): Coverage {
-    const mark = getMark(this.#sql, tenant);
-    const lists =
-      mark === undefined ? [] : ["", ...grams].map((gram) => this.#postings.ofGram(mark, gram));
+  coverByGrams(grams: readonly string[], seqs: readonly number[]): Coverage {
     return this.#cover(
-      lists[0]?.length ?? 0,
-      lists.slice(1).map((list) => ({ list })),
+      this.#postings.totals.grams,
+      grams.map((gram) => ({ list: this.#postings.ofGram(gram) })),
       seqs,
     );
   }

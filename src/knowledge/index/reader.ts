@@ -46,17 +46,13 @@ export async function createReader(catalog: DocumentCatalog, file: string) {
       .all<{ language: string }>("SELECT language FROM languages WHERE tenant = ?", tenant)
       .map(({ language }) => language);
 
-  const keepRelevant = (
-    ranked: readonly Ranked[],
-    { terms, grams }: Question,
-    tenant: string,
-  ): Ranked[] => {
+  const keepRelevant = (ranked: readonly Ranked[], { terms, grams }: Question): Ranked[] => {
     const least = getLeastShare(terms);
     const seqs = ranked.map(({ seq }) => seq);
     const words = ranking.coverByWords(terms, seqs);
     const isCovered = ({ seq }: Ranked): boolean => words.getShare(seq) >= least;
     if (grams.length === 0 || ranked.every(isCovered)) return ranked.filter(isCovered);
-    const byGrams = ranking.coverByGrams(tenant, grams, seqs);
+    const byGrams = ranking.coverByGrams(grams, seqs);
     return ranked.filter((one) => isCovered(one) || byGrams.getShare(one.seq) >= least);
   };
 
@@ -67,11 +63,11 @@ export async function createReader(catalog: DocumentCatalog, file: string) {
     const deep = grams.length === 0 ? query : { ...query, limit: Math.max(MAX_FUSED, query.limit) };
     const scope = visible(deep);
     const words = ranking.byWords(terms, scope, deep.limit);
-    const ranked = fuseGrams(words, ranking.byGrams(deep.tenant, grams, scope, deep.limit)).slice(
+    const ranked = fuseGrams(words, ranking.byGrams(grams, scope, deep.limit)).slice(
       0,
       query.limit,
     );
-    return query.relevantOnly ? keepRelevant(ranked, question, query.tenant) : ranked;
+    return query.relevantOnly ? keepRelevant(ranked, question) : ranked;
   };
 
   const rankAll = async (query: WordsQuery, near: NearVector): Promise<Ranked[]> => {

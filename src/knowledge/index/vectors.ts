@@ -10,8 +10,6 @@ const COUNT_EVERY_MS = 5 * 60_000;
 /** Vectors of deleted passages stay in memory until they are as many as half of the vectors of the database. */
 const MAX_DEAD_SHARE = 0.5;
 const SOME_DEAD = 1000;
-/** Vectors of one allocation. */
-const BLOCK = 4096;
 const LARGEST = 127;
 
 /** A passage that has a vector. */
@@ -22,18 +20,17 @@ interface Known {
   generation: number;
 }
 
-interface Block {
-  /** The factor of the numbers of each vector. */
-  scales: Float32Array;
+/** Its vector, a byte for each number, and their factor. */
+interface Small extends Known {
   numbers: Int8Array;
+  scale: number;
 }
 
-/** Vectors of one model and length in memory, a byte for each number. */
+/** Vectors of one model and length in memory. */
 interface Memory {
   model: string;
   dimension: number;
-  passages: Known[];
-  blocks: Block[];
+  passages: Small[];
 }
 
 /** The numbers of a vector, from bytes that may begin where numbers of 32 bits may not. */
@@ -42,7 +39,13 @@ function toFloats(bytes: Uint8Array): Float32Array {
   return new Float32Array(buffer, byteOffset, bytes.byteLength / 4);
 }
 
-function dot(a: Float32Array, b: Float32Array): number {
+function toSmall(floats: Float32Array): Pick<Small, "numbers" | "scale"> {
+  const most = floats.reduce((before, value) => Math.max(before, Math.abs(value)), 0);
+  const scale = most / LARGEST || 1;
+  return { scale, numbers: new Int8Array(floats.map((value) => Math.round(value / scale))) };
+}
+
+function dot(a: Float32Array, b: Float32Array | Int8Array): number {
   let sum = 0;
   for (let i = 0; i < a.length; i++) sum += (a[i] as number) * (b[i] as number);
   return sum;
@@ -55,7 +58,7 @@ function dot(a: Float32Array, b: Float32Array): number {
 export class Vectors {
   readonly #catalog: DocumentCatalog;
   #counted = 0;
-  #memory: Memory = { model: "", dimension: 0, passages: [], blocks: [] };
+  #memory: Memory = { model: "", dimension: 0, passages: [] };
   #reading: Promise<void> = Promise.resolve();
 
   constructor(catalog: DocumentCatalog) {
@@ -76,34 +79,17 @@ export class Vectors {
 
   async #read(model: string, dimension: number): Promise<void> {
     if (!this.#isFor(model, dimension) || (await this.#isMostlyDead()))
-      this.#memory = { model, dimension, passages: [], blocks: [] };
+      this.#memory = { model, dimension, passages: [] };
     for (;;) {
       const rows = await this.#catalog.query<Known & { vector: Uint8Array }>(
         `SELECT v.id, v.seq, p.doc, p.generation, v.vector FROM knowledge_vectors v JOIN knowledge_passages p ON p.seq = v.seq
           WHERE v.id > $1 AND v.model = $2 AND v.dimension = $3 ORDER BY v.id LIMIT ${PAGE}`,
         [this.#memory.passages.at(-1)?.id ?? 0, model, dimension],
       );
-      for (const { vector, ...passage } of rows) this.#add(passage, toFloats(vector));
+      for (const { vector, ...passage } of rows)
+        this.#memory.passages.push({ ...passage, ...toSmall(toFloats(vector)) });
       if (rows.length < PAGE) return;
     }
-  }
-
-  #add(passage: Known, floats: Float32Array): void {
-    const { passages, blocks, dimension } = this.#memory;
-    const slot = passages.length % BLOCK;
-    passages.push(passage);
-    if (slot === 0)
-      blocks.push({
-        scales: new Float32Array(BLOCK),
-        numbers: new Int8Array(BLOCK * dimension),
-      });
-    const { numbers, scales } = blocks.at(-1) as Block;
-    let most = 0;
-    for (let i = 0; i < floats.length; i++) most = Math.max(most, Math.abs(floats[i] as number));
-    const scale = most / LARGEST || 1;
-    scales[slot] = scale;
-    for (let i = 0; i < floats.length; i++)
-      numbers[slot * dimension + i] = Math.round((floats[i] as number) / scale);
   }
 
   /** Reads what was added since the last question; one question after the other, since they share the memory. */
@@ -116,15 +102,8 @@ export class Vectors {
   /** The passages whose vectors are nearly the nearest, best first. */
   #near(visible: ReadonlyMap<number, number>, vector: Float32Array, limit: number): Ranked[] {
     const near: Ranked[] = [];
-    for (const [at, { seq, doc, generation }] of this.#memory.passages.entries()) {
-      if (visible.get(doc) !== generation) continue;
-      const { scales, numbers } = this.#memory.blocks[Math.floor(at / BLOCK)] as Block;
-      const from = (at % BLOCK) * vector.length;
-      let sum = 0;
-      for (let i = 0; i < vector.length; i++)
-        sum += (vector[i] as number) * (numbers[from + i] as number);
-      keepBest(near, limit, seq, sum * (scales[at % BLOCK] as number));
-    }
+    for (const { seq, doc, generation, numbers, scale } of this.#memory.passages)
+      if (visible.get(doc) === generation) keepBest(near, limit, seq, dot(vector, numbers) * scale);
     return near;
   }
 

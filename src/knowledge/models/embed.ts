@@ -69,12 +69,6 @@ export function normalized(vector: Float32Array): Float32Array {
   return length === 0 ? vector : vector.map((part) => part / length);
 }
 
-export interface EmbeddingLoop {
-  /** There is something new to embed. */
-  wake(): void;
-  close(): Promise<void>;
-}
-
 /** Embeds passages. A passage whose text the endpoint refuses gets no vector. */
 async function embedAll(
   embedder: Embedder,
@@ -106,21 +100,19 @@ interface EmbeddingParts {
 }
 
 /**
- * Gives a vector of the model to all visible chunks that have none. `onProgress` is called with how many have been looked at.
+ * Gives a vector of the model to all visible chunks that have none.
  * @throws EndpointError if the endpoint gives no vectors.
  */
 export async function embedPending(
   { embedder, database }: EmbeddingParts,
   signal: AbortSignal,
-  onProgress: (done: number) => void = () => undefined,
 ): Promise<void> {
-  for (let after = 0, done = 0; !signal.aborted;) {
+  for (let after = 0; !signal.aborted;) {
     const batch = await database.call("pending", embedder.model, after, BATCH);
     if (batch.length === 0) return;
     const vectors = await embedAll(embedder, batch, signal);
     await database.call("putVectors", embedder.model, vectors);
     after = batch.at(-1)?.seq ?? after;
-    onProgress((done += batch.length));
   }
 }
 
@@ -128,9 +120,7 @@ export async function embedPending(
  * Gives every visible chunk a vector of the model, in the background: documents are searchable by words before, and
  * while the endpoint is down. After a failure it waits, longer each time, up to five minutes.
  */
-export function createEmbeddingLoop(
-  options: EmbeddingParts & { clock: Clock; log: Logger },
-): EmbeddingLoop {
+export function createEmbeddingLoop(options: EmbeddingParts & { clock: Clock; log: Logger }) {
   const { clock, log } = options;
   const stop = new AbortController();
   let again = false;
@@ -158,12 +148,13 @@ export function createEmbeddingLoop(
   };
 
   return {
-    wake() {
+    /** There is something new to embed. */
+    wake(): void {
       again = true;
       if (stop.signal.aborted) return;
       running ??= work().finally(() => (running = undefined));
     },
-    async close() {
+    async close(): Promise<void> {
       stop.abort();
       await running;
     },

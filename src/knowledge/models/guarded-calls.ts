@@ -18,22 +18,8 @@ export interface GuardedCall<T> {
 /** Makes a call. Returns undefined if there is no answer, or if the call is not made because the last ones failed. */
 export type MakeCall = <T>(call: GuardedCall<T>) => Promise<T | undefined>;
 
-export interface GuardedCalls {
-  make: MakeCall;
-  /** Ends the calls that are under way. */
-  close(): Promise<void>;
-}
-
 /** Makes the calls of endpoints that search can do without. No question waits for a call that tests an open breaker. */
-export function createGuardedCalls({
-  breaker,
-  clock,
-  log,
-}: {
-  breaker: Breaker;
-  clock: Clock;
-  log: Logger;
-}): GuardedCalls {
+export function createGuardedCalls(breaker: Breaker, clock: Clock, log: Logger) {
   const stop = new AbortController();
   const tests = new Set<Promise<unknown>>();
 
@@ -58,7 +44,7 @@ export function createGuardedCalls({
   };
 
   return {
-    async make(call) {
+    async make<T>(call: GuardedCall<T>): Promise<T | undefined> {
       const pass = breaker.enter(call.of);
       if (isRefusal(pass)) return undefined;
       const running = run(pass, call);
@@ -67,7 +53,8 @@ export function createGuardedCalls({
       tests.add(test);
       return undefined;
     },
-    async close() {
+    /** Ends the calls that are under way. */
+    async close(): Promise<void> {
       stop.abort();
       await Promise.all(tests);
     },

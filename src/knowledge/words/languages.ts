@@ -1,29 +1,4 @@
-import { stemmer as arabic } from "@orama/stemmers/arabic";
-import { stemmer as armenian } from "@orama/stemmers/armenian";
-import { stemmer as bulgarian } from "@orama/stemmers/bulgarian";
-import { stemmer as danish } from "@orama/stemmers/danish";
-import { stemmer as dutch } from "@orama/stemmers/dutch";
-import { stemmer as finnish } from "@orama/stemmers/finnish";
-import { stemmer as french } from "@orama/stemmers/french";
-import { stemmer as german } from "@orama/stemmers/german";
-import { stemmer as greek } from "@orama/stemmers/greek";
-import { stemmer as hindi } from "@orama/stemmers/indian";
-import { stemmer as hungarian } from "@orama/stemmers/hungarian";
-import { stemmer as indonesian } from "@orama/stemmers/indonesian";
-import { stemmer as irish } from "@orama/stemmers/irish";
-import { stemmer as italian } from "@orama/stemmers/italian";
-import { stemmer as lithuanian } from "@orama/stemmers/lithuanian";
-import { stemmer as nepali } from "@orama/stemmers/nepali";
-import { stemmer as norwegian } from "@orama/stemmers/norwegian";
-import { stemmer as portuguese } from "@orama/stemmers/portuguese";
-import { stemmer as romanian } from "@orama/stemmers/romanian";
-import { stemmer as russian } from "@orama/stemmers/russian";
-import { stemmer as serbian } from "@orama/stemmers/serbian";
-import { stemmer as spanish } from "@orama/stemmers/spanish";
-import { stemmer as swedish } from "@orama/stemmers/swedish";
-import { stemmer as tamil } from "@orama/stemmers/tamil";
-import { stemmer as turkish } from "@orama/stemmers/turkish";
-import { stemmer as ukrainian } from "@orama/stemmers/ukrainian";
+import { createRequire } from "node:module";
 import WORDS from "./stop-words.json" with { type: "json" };
 
 /** The scripts whose words are written with spaces, as far as they are distinguished. */
@@ -56,14 +31,17 @@ export interface Language {
 const STOP_WORDS: Readonly<Record<string, string>> = WORDS.stopWords;
 const toSet = (words = ""): ReadonlySet<string> => new Set(words === "" ? [] : words.split(" "));
 
-const define = (
-  script: Script,
-  stemmers: Record<string, ((word: string) => string) | undefined>,
-): Language[] =>
-  Object.entries(stemmers).map(([code, stem]) => ({
+const require = createRequire(import.meta.url);
+
+/** Loads the rules of a language. */
+const loadStemmer = (name: string): ((word: string) => string) =>
+  (require(`@orama/stemmers/${name}`) as { stemmer: (word: string) => string }).stemmer;
+
+const define = (script: Script, stemmers: Record<string, string | undefined>): Language[] =>
+  Object.entries(stemmers).map(([code, stemmer]) => ({
     code,
     script,
-    ...(stem && { stem }),
+    ...(stemmer !== undefined && { stem: loadStemmer(stemmer) }),
     stopWords: toSet(STOP_WORDS[code]),
     ...(code === "en" && { frequent: toSet(WORDS.frequentEnglish) }),
   }));
@@ -72,25 +50,25 @@ const define = (
 const LANGUAGES: readonly Language[] = [
   ...define("latin", {
     en: undefined,
-    de: german,
-    fr: french,
-    es: spanish,
-    it: italian,
-    pt: portuguese,
-    nl: dutch,
-    sv: swedish,
-    da: danish,
-    nb: norwegian,
-    fi: finnish,
-    hu: hungarian,
-    tr: turkish,
-    ro: romanian,
-    lt: lithuanian,
-    ga: irish,
-    id: indonesian,
+    de: "german",
+    fr: "french",
+    es: "spanish",
+    it: "italian",
+    pt: "portuguese",
+    nl: "dutch",
+    sv: "swedish",
+    da: "danish",
+    nb: "norwegian",
+    fi: "finnish",
+    hu: "hungarian",
+    tr: "turkish",
+    ro: "romanian",
+    lt: "lithuanian",
+    ga: "irish",
+    id: "indonesian",
     pl: undefined,
     cs: undefined,
-    hr: serbian,
+    hr: "serbian",
     ca: undefined,
     et: undefined,
     lv: undefined,
@@ -98,13 +76,13 @@ const LANGUAGES: readonly Language[] = [
     // Any other one: ISO 639-2 has this code for languages without their own.
     mis: undefined,
   }),
-  ...define("cyrillic", { ru: russian, uk: ukrainian, bg: bulgarian, sr: serbian }),
-  ...define("arabic", { ar: arabic, fa: undefined, ur: undefined }),
-  ...define("devanagari", { hi: hindi, ne: nepali, mr: undefined }),
-  ...define("greek", { el: greek }),
-  ...define("armenian", { hy: armenian }),
+  ...define("cyrillic", { ru: "russian", uk: "ukrainian", bg: "bulgarian", sr: "serbian" }),
+  ...define("arabic", { ar: "arabic", fa: undefined, ur: undefined }),
+  ...define("devanagari", { hi: "indian", ne: "nepali", mr: undefined }),
+  ...define("greek", { el: "greek" }),
+  ...define("armenian", { hy: "armenian" }),
   ...define("hebrew", { he: undefined }),
-  ...define("tamil", { ta: tamil }),
+  ...define("tamil", { ta: "tamil" }),
   ...define("other", { und: undefined }),
 ];
 
