@@ -640,7 +640,6 @@ describe("wrong usage", () => {
     await cli.rouse(["events"]);
     const none = "there is no such file or folder";
     const cases: [string[], string][] = [
-      [["store", "export", "none/x"], `none/x cannot be used: ${none}`],
       [["restore", "none"], `none cannot be used: ${none}`],
       [["backup", `${cli.dir}-none/x`, "--without-secrets"], `none/x cannot be used: ${none}`],
       [
