@@ -12,7 +12,7 @@ import {
 import type { AdminDeps } from "../../src/operate/types.ts";
 import { newId } from "../../src/core/ids.ts";
 import type { EventRecord } from "../../src/store/types.ts";
-import { DAY, event, KEEP, START, type Home } from "./suite/make.ts";
+import { event, START, type Home } from "./suite/make.ts";
 import { createStage } from "./suite/stage.ts";
 import { sqliteHome } from "./home.ts";
 import { describePostgres, postgresHome } from "./postgres.ts";
@@ -191,29 +191,6 @@ function testStore(makeHome: () => Promise<Home>): void {
       null,
     ]);
     expect(new Set([...first.events, ...rest.events].map(({ id }) => id)).size).toBe(40);
-  });
-
-  it("keeps a bookmarked event with its body beyond retention, until the bookmark is removed", async () => {
-    const kept = await add({ request: json({ "a\u0000b": "\u202e", n: 1 }), outcome: "failed" });
-    const lost = await add();
-    await bookmarks().add(kept.id, "the refund");
-    await stage.store.sweep(START + KEEP.bodies + DAY, KEEP);
-    expect((await stage.store.events.get(kept.id))?.request.body).toBeNull();
-    expect(await bookmarks().getEvent(kept.id)).toEqual(kept);
-    await stage.store.commit((tx) =>
-      tx.events.update(kept.id, { handled: { at: START, as: "discarded", reason: "no" } }),
-    );
-    expect((await bookmarks().getEvent(kept.id))?.handled).toMatchObject({ as: "discarded" });
-    stage.clock.advance(100 * KEEP.events);
-    await stage.store.sweep(START + 100 * KEEP.events, KEEP);
-    expect(await stage.store.events.get(kept.id)).toBeUndefined();
-    expect(await bookmarks().getEvent(kept.id)).toEqual(kept);
-    expect(await bookmarks().getEvent(lost.id)).toBeUndefined();
-    expect(await bookmarks().find(kept.id)).toMatchObject({ eventId: kept.id, note: "the refund" });
-    await bookmarks().remove(kept.id);
-    expect(await bookmarks().getEvent(kept.id)).toBeUndefined();
-    await expect(bookmarks().remove(kept.id)).rejects.toThrow("no bookmark");
-    await expect(bookmarks().add(kept.id, undefined)).rejects.toThrow("there is no event");
   });
 
   it("lists bookmarked events, with the filters of every list, and leaves no copy behind", async () => {
