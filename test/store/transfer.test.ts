@@ -165,7 +165,7 @@ const readRows = async (schema?: Schema): Promise<string[]> => {
       );
 };
 
-/** What is put into a store before an error is not there after it. */
+/** Checks that rows which were put into a store before an error are not there after it. */
 async function failInTheMiddle(driver: StoreDriver, url: string): Promise<void> {
   const options = { url, clock: systemClock, log: silent };
   const fail = async (tables: ReadonlyMap<string, PutRow>): Promise<void> => {
