@@ -69,12 +69,8 @@ async function readStored(
   const paths = mappings.paths.map(({ path }) => path);
   try {
     const driver = await findStoreDriver(url);
-    const store = await driver.openReader({ url, env, clock });
-    try {
-      return { shapes: await readShapes(store.values.get, paths) };
-    } finally {
-      await store.close();
-    }
+    const { values, close } = await driver.openReader({ url, env, clock });
+    return { shapes: await readShapes(values.get, paths).finally(close) };
   } catch (error) {
     if (!(error instanceof RouseError)) throw error;
     return { missing: error.message };
