@@ -26,7 +26,7 @@ import type { Lane } from "./client/lane.ts";
 import { createLeases } from "./cluster/leases.ts";
 import { createUsage } from "./limits/usage.ts";
 import { migrate } from "./schema/migrate.ts";
-import { createCluster, createTopics } from "./cluster/cluster.ts";
+import { createCluster } from "./cluster/cluster.ts";
 import { createPostgresQueue, HandedOutJobs } from "./queue/queue.ts";
 import { createPostgresStore } from "./records/store.ts";
 
@@ -47,19 +47,17 @@ const describeFailure = (error: unknown): object => {
 /** Groups of hooks that are under way at a time. */
 const ACCEPT_GROUPS = 4;
 
-type DriverClock = Clock;
-
 /**
  * The database's clock, by which jobs wait: all gateways share it. Between two measurements it goes on with this machine's
  * monotonic clock, so that nothing changes if somebody sets the other one.
  */
 class DatabaseClock {
   readonly #db: Db;
-  readonly #clock: DriverClock;
+  readonly #clock: Clock;
   /** The difference between the database's clock and the monotonic one. */
   #ahead: Ms = 0;
 
-  constructor(db: Db, clock: DriverClock) {
+  constructor(db: Db, clock: Clock) {
     this.#db = db;
     this.#clock = clock;
   }
@@ -102,7 +100,7 @@ function gathering(pass: (kinds: Iterable<JobKind>) => void): (kinds: Iterable<J
 }
 
 /** The store and its queue over a schema that is up to date. */
-async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<StoreHandle> {
+async function createPostgres(db: Db, clock: Clock, log: Logger): Promise<StoreHandle> {
   const now = (): Ms => clock.now();
   const watch = createStepWatch(clock, log);
   const dbClock = new DatabaseClock(db, clock);
@@ -143,10 +141,8 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
       passOn(kinds);
       signals.woke(wakes);
     },
-    heardOf: (topic, values) => topics.onTopic(topic, values),
     lost: () => void look().catch(() => undefined),
   });
-  const topics = createTopics(() => notifier.listen());
   const listened = (): void => {
     notifier.listen();
     if (left.length > 0) tellLeft();
@@ -223,7 +219,7 @@ async function createPostgres(db: Db, clock: DriverClock, log: Logger): Promise<
         notifier.tell([kind], []);
       },
     }),
-    cluster: createCluster({ id: gateway, db, membership, leases, notifier, on: topics.on }),
+    cluster: createCluster({ id: gateway, db, membership, leases, notifier }),
   };
 }
 

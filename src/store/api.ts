@@ -17,6 +17,7 @@ export * from "./sql/record-writes.ts";
 export * from "./sql/rows.ts";
 export type { OpenSql, Sql, SqlDatabase } from "./sql/sql.ts";
 export * from "./sql/sweep.ts";
+export { NUMBERED, TABLES } from "./sql/tables.ts";
 export * from "./sql/transfer.ts";
 export * from "./types.ts";
 export { createReads } from "./sql/reads.ts";

@@ -599,7 +599,6 @@ describe("wrong usage", () => {
     await cli.rouse(["events"]);
     const none = "there is no such file or folder";
     const cases: [string[], string][] = [
-      [["store", "export", "none/x"], `none/x cannot be used: ${none}`],
       [["restore", "none"], `none cannot be used: ${none}`],
       [
         ["backup", `${cli.dir}-none/x`, "--passphrase-file", "pass"],

@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type Clock, createStepWatch, systemClock } from "../../src/core/clock.ts";
+import { createStepWatch, systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { PullWorker } from "../../src/queue/worker.ts";
 import { openStore } from "../../src/store/open.ts";
-import type { Job, JobKind, StoreHandle } from "../../src/store/types.ts";
+import type { Job, StoreHandle } from "../../src/store/types.ts";
 import { until } from "../../src/testing/harness.ts";
 import { createTestClock, HOUR, job, type TestClock } from "./suite/make.ts";
 import { silent } from "./home.ts";
@@ -82,30 +82,6 @@ describe("SQLite and the clock", () => {
     await store.close();
   });
 
-  it("a delay lasts as long as it was to, also where the clock is set back while no gateway runs", async () => {
-    const first = await open();
-    await first.store.commit((tx) => {
-      tx.jobs.add(job("retry", { key: "a", runAt: clock.now() + 60_000 }));
-      tx.jobs.add(job("behind", { key: "a", runAt: clock.now() + 90_000 }));
-    });
-    clock.advance(30_000);
-    expect(await first.queue.fetch("turn", 1)).toEqual([]);
-    await first.store.close();
-    clock.set(-HOUR);
-    const { log, steps } = createStepLog();
-    const { store, queue } = await open(log);
-    expect(steps()).toEqual([[-HOUR, expect.stringContaining("since the store was used last")]]);
-    expect(await queue.fetch("turn", 1)).toEqual([]);
-    clock.advance(30_000);
-    const [retry] = await queue.fetch("turn", 1);
-    expect(retry?.id).toBe("retry");
-    await store.commit((tx) => tx.jobs.settle(retry!), retry);
-    expect(await queue.fetch("turn", 1)).toEqual([]);
-    clock.advance(30_000);
-    expect(ids(await queue.fetch("turn", 1))).toEqual(["behind"]);
-    await store.close();
-  });
-
   it("a worker whose fetch is refused takes the job when the queue can be read again", async () => {
     const { store, queue } = await open();
     await store.commit((tx) => tx.jobs.add(job("a")));
@@ -148,8 +124,7 @@ describe("SQLite and the clock", () => {
 
 describePostgres("PostgreSQL and the clock", () => {
   const { open: openAt, close, query } = createDatabase();
-  const open = (log = silent, clock: Clock = systemClock): Promise<StoreHandle> =>
-    openAt(undefined, { log, clock });
+  const open = (log = silent): Promise<StoreHandle> => openAt(undefined, { log });
 
   it("a delay lasts as long as it was to, also where the database's clock is set back; two gateways make up for it once", async () => {
     const first = await open();
@@ -180,66 +155,5 @@ describePostgres("PostgreSQL and the clock", () => {
       taken = ids(await b.queue.fetch("turn", 5));
     expect(taken).toEqual(["soon"]);
     expect(await query("SELECT 1 FROM holders WHERE seen > now()")).toEqual([]);
-  });
-
-  it("a gateway whose clock is set meanwhile neither holds back its jobs nor lets delays end", async () => {
-    const clock = createTestClock();
-    const handle = await open(silent, clock);
-    const other = await open();
-    await handle.store.commit((tx) =>
-      tx.jobs.add(job("mine", { key: "a", runAt: clock.now() + 3000 })),
-    );
-    clock.set(-HOUR);
-    await handle.store.commit((tx) => {
-      tx.jobs.add(job("now", { key: "b" }));
-      tx.jobs.add(job("then", { key: "c", runAt: clock.now() + 60_000 }));
-    });
-    clock.set(2 * HOUR);
-    expect(ids(await handle.queue.fetch("turn", 5))).toEqual(["now"]);
-    let taken: string[] = [];
-    for (
-      const end = Date.now() + 20_000;
-      taken.length === 0 && Date.now() < end;
-      await until(() => false, 50)
-    )
-      taken = ids(await other.queue.fetch("turn", 5));
-    expect(taken).toEqual(["mine"]);
-  });
-
-  it("a waiting gateway notices another gateway's job whose delay ends while the queue is looked at", async () => {
-    const clock = createTestClock();
-    const { store, queue } = await open(silent, clock);
-    const known = clock.now() + HOUR;
-    await store.commit((tx) => tx.jobs.add(job("known", { key: "known", runAt: known })));
-    const [row] = await query<{ run_at: string }>("SELECT run_at FROM jobs");
-    /** The database's time of ours. */
-    const ahead = Number(row?.run_at) - known;
-    const heard = new Set<JobKind>();
-    // The store's own check every few seconds would find the job as well.
-    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
-    try {
-      queue.onReady((kind) => heard.add(kind));
-      // Each look at the clock takes a millisecond: among so many delays each moment is met at which one can end.
-      clock.passAtEachLook(1);
-      // Twice: the store looks by itself when it begins to listen.
-      for (let n = 0; n < 24; n++) {
-        const delay = n % 12;
-        const at = clock.now() + ahead + delay;
-        await query(`INSERT INTO jobs (kind, id, key, name, data, enqueued, run_at, ready)
-          VALUES ('turn', 'j${n}', decode(md5('j${n}'), 'hex'), 'j${n}', '1', ${at}, ${at}, ${at})`);
-        heard.clear();
-        let taken = ids(await queue.fetch("turn", 5));
-        for (let looks = 0; taken.length === 0 && looks < 3; looks++) {
-          await until(() => heard.size > 0);
-          expect([n, ...heard]).toEqual([n, "turn"]);
-          heard.clear();
-          clock.advance(delay);
-          taken = ids(await queue.fetch("turn", 5));
-        }
-        expect(taken).toEqual([`j${n}`]);
-      }
-    } finally {
-      vi.useRealTimers();
-    }
   });
 });

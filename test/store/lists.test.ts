@@ -3,17 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it } from "vitest";
-import { createSource } from "../../plugins/postgres/records/reads.ts";
 import { PAGES } from "../../src/store/sql/read-table.ts";
 import { search, UNLIMITED, type ListSource } from "../../src/store/sql/search.ts";
 import { createSqliteSource } from "../../src/store/sqlite/records.ts";
 import { prepareDatabase } from "../../src/store/sqlite/schema.ts";
 import { Statements } from "../../src/store/sqlite/connection.ts";
 import type { Lists } from "../../src/store/types.ts";
-import { START, createTestClock, event } from "./suite/make.ts";
-import { openStore } from "../../src/store/open.ts";
-import { silent } from "./home.ts";
-import { describePostgres, newSchema, plainly } from "./postgres.ts";
+import { START } from "./suite/make.ts";
 
 const ROWS = 2_000;
 /** Filters whose count is 0, by kind of record. */
@@ -72,39 +68,4 @@ it("SQLite: a filter whose count is known to be 0 looks at no row, however many 
   ]);
   db.close();
   rmSync(folder, { recursive: true });
-});
-
-describePostgres("lists on PostgreSQL", () => {
-  it("a filter whose count is known to be 0 looks at no row, however many there are", async () => {
-    const schema = newSchema();
-    const { store } = await openStore({ url: schema.url, clock: createTestClock(), log: silent });
-    try {
-      await plainly(async (client) => {
-        await client.query(`SET search_path TO "${schema.name}"`);
-        await client.query(`INSERT INTO events (id, at, path, credential, outcome, head)
-          SELECT 'evt_' || i, ${START} + i, 'alerts', 'hooks.token', 'skipped', '{}' FROM generate_series(1, ${ROWS}) AS i`);
-        await client.query(`INSERT INTO count_deltas VALUES ('events.skipped', ${ROWS})`);
-        let ran = 0;
-        const sql = {
-          async query<T>(text: string, values: readonly unknown[] = []): Promise<T[]> {
-            ran++;
-            return (await client.query(text, [...values])).rows.map((row: { n?: string }) => ({
-              ...row,
-              n: Number(row.n ?? 0),
-            })) as T[];
-          },
-        };
-        for (const [kind, query] of queries) {
-          ran = 0;
-          const found = await findAll(createSource(sql), kind, query);
-          expect([kind, query, found, ran]).toEqual([kind, query, [], 1]);
-        }
-      });
-      await store.accept(event({ outcome: "failed" }));
-      expect(await store.events.list({ outcome: "failed" })).toHaveLength(1);
-    } finally {
-      await store.close();
-      await schema.drop();
-    }
-  });
 });

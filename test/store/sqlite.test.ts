@@ -217,13 +217,15 @@ describe("group commit", () => {
       throw new Error("of another caller");
     };
     const year = 365 * DAY;
-    for (const step of sweepSteps(sql, START + year, KEEP_DAY, Number.MAX_SAFE_INTEGER)) {
-      const [slice] = await Promise.allSettled([
-        group.add(step, { many: true }),
-        group.add(fails, { many: true }),
-      ]);
-      expect(slice.status).toBe("fulfilled");
-    }
+    for (const step of sweepSteps(sql, START + year, KEEP_DAY, Number.MAX_SAFE_INTEGER))
+      for (let more = true; more;) {
+        const [slice] = await Promise.all([
+          group.add(step, { many: true }),
+          group.add(fails, { many: true }).catch(nothing),
+        ]);
+        slice.settle?.();
+        more = slice.more;
+      }
     expect(await store.events.list({})).toEqual([]);
     expect(await store.sessions.list({})).toEqual([]);
     expect(db.prepare("SELECT seq FROM marks WHERE name = 'bodies'").get()).toEqual({ seq: 3 });
@@ -404,8 +406,7 @@ describe("ten thousand jobs behind one key", () => {
         tx.jobs.add(job("late"));
         tx.jobs.delete("turn", "late");
       });
-      // The time is written down now and then, whatever waits.
-      return ran.filter((sql) => !sql.includes("'clock'"));
+      return [...ran];
     };
     await store.commit((tx) => {
       for (let n = 0; n < 4; n++) tx.jobs.add(job(`a${n}`));
@@ -462,17 +463,6 @@ describe("a flood of hooks", () => {
     await Promise.all(Array.from({ length: 16 }, call));
     expect(countRuns()).toBeLessThan(1000);
     expect(await store.counts()).toMatchObject({ "runs.queued": 3600 });
-    await store.close();
-  });
-
-  it("is answered before work starts, if nothing waits for it", async () => {
-    const { db, ran } = watched(path());
-    const { store } = createSqlite(db, createTestClock(), silent);
-    await store.accept(event({ actions: [runAction()] }));
-    for (let n = 0; n < 200; n++) await store.accept(event({ actions: [runAction()] }));
-    const during = ran.filter((sql) => sql.includes("INTO runs")).length;
-    expect(during).toBeLessThan(20);
-    expect(await store.runs.list({ limit: 1000 })).toHaveLength(201);
     await store.close();
   });
 });

@@ -289,38 +289,6 @@ describePostgres("what gateways spend and collect together", () => {
     await running;
   });
 
-  it("what was used in an hour or a day is not read for limits that are not set", async () => {
-    const countReads = async (): Promise<number> => {
-      await database.closeAll();
-      const text =
-        "SELECT (coalesce(seq_scan, 0) + coalesce(idx_scan, 0))::int AS n FROM pg_stat_user_tables WHERE relname = 'usage' AND schemaname = $1";
-      return within(async (client) => {
-        // PostgreSQL counts what a connection has read when it is closed.
-        let before = -1;
-        for (;;) {
-          await client.query("SELECT pg_stat_clear_snapshot()");
-          const n = (await client.query(text, [database.schema.name])).rows[0].n as number;
-          if (n === before) return n;
-          before = n;
-          await new Promise((done) => setTimeout(done, 300));
-        }
-      });
-    };
-    const reserveAll = async (limits: Partial<Amounts>): Promise<void> => {
-      const { usage } = await open();
-      for (let n = 0; n < 20; n++)
-        await usage.reserve([ask(limits, { wanted: { ...noStart(), places: 1 } })]);
-    };
-    await open();
-    const before = await countReads();
-    await reserveAll({ places: 100 });
-    // Each reads how many runs there are.
-    const after = await countReads();
-    expect(after - before).toBeLessThan(25);
-    await reserveAll({ places: 100, starts: 100 });
-    expect((await countReads()) - after).toBeGreaterThanOrEqual(40);
-  });
-
   it("counts of gateways that are gone stay", async () => {
     const [a, b] = [await open(), await open()];
     await a.usage.reserve([ask({ places: 3 })]);

@@ -32,7 +32,7 @@ const ANSWERS: readonly [question: string, file: string, name: string][] = [
   ["What retries a delivery?", "src/delivery/send.ts", "getWaitMs"],
   ["What sends to Slack?", "plugins/slack/send.ts", "createChannel"],
   ["When does a schedule fire?", "src/turns/schedules/scheduler.ts", "Scheduler"],
-  ["What is deleted when?", "src/store/sql/sweep.ts", "getAgedTables"],
+  ["What is deleted when?", "src/store/sql/sweep.ts", "getSweepSteps"],
   ["What happens when the config is saved?", "src/gateway/reload.ts", "createReloader"],
 ];
 

@@ -1,4 +1,4 @@
-import type { Peer, PeerInfo, Cluster, Topic } from "#store-kit";
+import type { Peer, PeerInfo, Cluster } from "#store-kit";
 import type { Notifier } from "./notify.ts";
 import type { Db } from "../client/db.ts";
 import type { Membership } from "./membership.ts";
@@ -23,7 +23,6 @@ export function createCluster(parts: {
   membership: Membership;
   leases: Leases;
   notifier: Notifier;
-  on: Cluster["on"];
 }): Cluster {
   const { id, db, membership, leases, notifier } = parts;
   return {
@@ -50,25 +49,6 @@ export function createCluster(parts: {
       }));
     },
     tell: (topic, values) => notifier.say(topic, values),
-    on: parts.on,
-  };
-}
-
-/** Creates the listeners in this process to messages of other gateways, by topic. */
-export function createTopics(listened: () => void): {
-  on: Cluster["on"];
-  onTopic(topic: Topic, values: readonly string[]): void;
-} {
-  const listeners = new Map<Topic, Set<(values: readonly string[]) => void>>();
-  return {
-    on(topic, listener) {
-      const set = listeners.get(topic) ?? new Set();
-      listeners.set(topic, set.add(listener));
-      listened();
-      return () => void set.delete(listener);
-    },
-    onTopic(topic, values) {
-      for (const listener of listeners.get(topic) ?? []) listener(values);
-    },
+    on: notifier.on,
   };
 }

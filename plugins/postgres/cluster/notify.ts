@@ -1,6 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "pg";
-import { type JobKind, type Logger, newId, safeError, type Topic, type WakeMode } from "#store-kit";
+import {
+  type Cluster,
+  type JobKind,
+  type Logger,
+  newId,
+  safeError,
+  type Topic,
+  type WakeMode,
+} from "#store-kit";
 import type { Db } from "../client/db.ts";
 import { digest } from "../client/digest.ts";
 
@@ -32,7 +40,9 @@ export interface Notifier {
   /** Tells the other gateways, soon: what comes in meanwhile goes with it. Nothing is lost but time where it fails. */
   tell(kinds: Iterable<JobKind>, wakes: Iterable<readonly [string, WakeMode]>): void;
   /** The same for what is said under a topic. */
-  say(topic: Topic, values: readonly string[]): void;
+  say: Cluster["tell"];
+  /** Hears what others say under a topic. Returns its undo. */
+  on: Cluster["on"];
   /** Listens from now on; a second call does nothing. */
   listen(): void;
   close(): Promise<void>;
@@ -42,7 +52,6 @@ export interface NotifierParts {
   db: Db;
   log: Logger;
   heard(kinds: JobKind[], wakes: [string, WakeMode][]): void;
-  heardOf(topic: Topic, values: string[]): void;
   lost(): void;
 }
 
@@ -71,7 +80,8 @@ async function probe(client: Client, signal: AbortSignal): Promise<never> {
  * `lost` is called when messages may have been missed.
  */
 export function createNotifier(parts: NotifierParts): Notifier {
-  const { db, log, heard, heardOf, lost } = parts;
+  const { db, log, heard, lost } = parts;
+  const listeners = new Map<Topic, Set<(values: readonly string[]) => void>>();
   const channel = `rouse_${digest(db.address.schema).toString("hex")}`;
   const self = newId("req");
   const ended = new AbortController();
@@ -107,7 +117,8 @@ export function createNotifier(parts: NotifierParts): Notifier {
       const message = JSON.parse(payload ?? "") as Message;
       if (message.f === self) return;
       heard(message.k, message.w);
-      for (const [topic, values] of message.t ?? []) heardOf(topic, values);
+      for (const [topic, values] of message.t ?? [])
+        for (const listener of listeners.get(topic) ?? []) listener(values);
     } catch (error) {
       // Each client of the database can send something on the channel.
       log.warn({ err: safeError(error) }, "a notification that is not of a gateway was ignored");
@@ -156,6 +167,7 @@ export function createNotifier(parts: NotifierParts): Notifier {
     }
   };
 
+  const listen = (): void => void (listening ??= work());
   const soon = (): void => void (sending ??= send().finally(() => (sending = undefined)));
 
   return {
@@ -171,9 +183,13 @@ export function createNotifier(parts: NotifierParts): Notifier {
       for (const value of values) said.push([topic, value]);
       soon();
     },
-    listen() {
-      listening ??= work();
+    on(topic, listener) {
+      const set = listeners.get(topic) ?? new Set();
+      listeners.set(topic, set.add(listener));
+      listen();
+      return () => void set.delete(listener);
     },
+    listen,
     async close() {
       await sending;
       ended.abort();

@@ -32,25 +32,6 @@ const FIND_EARLIER = `
       ORDER BY jobs.seq LIMIT 1) AS earlier
   ORDER BY earlier.seq LIMIT 1`;
 
-/** Finds the position of a job, by the database's time. */
-async function findPostgresJob(
-  sql: Sql,
-  kind: JobKind,
-  id: string,
-): Promise<JobPosition | undefined> {
-  const [row] = await sql.query<JobPosition>(FIND, [kind, id]);
-  return row;
-}
-
-/** Finds the first of those with one of these keys that were added before a job, by the database's time. */
-function createFindEarlier(
-  sql: Sql,
-): (job: Pick<Job, "kind" | "id">, keys: readonly string[]) => Promise<EarlierJob | undefined> {
-  const find = readTogether<EarlierJob>(sql, FIND_EARLIER, ["text", "text", "text"]);
-  return async ({ kind, id }, keys) =>
-    (await find(kind, id, keys.map((key) => digest(key).toString("hex")).join(",")))[0];
-}
-
 interface Parts {
   db: Db;
   jobs: Jobs;
@@ -188,7 +169,7 @@ export function createPostgresQueue({
     const lapses = membership.lapses();
     return { ...(await jobs.take(kind, limit, at, holder)), lapses };
   };
-  const findEarlier = createFindEarlier(db.work);
+  const findEarlier = readTogether<EarlierJob>(db.work, FIND_EARLIER, ["text", "text", "text"]);
   return {
     async fetch(kind, limit) {
       membership.start();
@@ -210,8 +191,11 @@ export function createPostgresQueue({
     onReady: signals.onReady,
     onLost: (listener) => handedOut.onLost(listener),
     confirm: createConfirm({ sql: db.heartbeats, membership, handedOut }),
-    find: async (kind, id) => toOwnTime(await findPostgresJob(db, kind, id)),
-    findEarlier: async (job, keys) => toOwnTime(await findEarlier(job, keys)),
+    find: async (kind, id) => toOwnTime((await db.query<JobPosition>(FIND, [kind, id]))[0]),
+    async findEarlier({ kind, id }, keys) {
+      const digests = keys.map((key) => digest(key).toString("hex")).join(",");
+      return toOwnTime((await findEarlier(kind, id, digests))[0]);
+    },
     async waiting(kind) {
       const { count, oldest } = await jobs.waiting(kind);
       return { count, oldestMs: oldest === null ? 0 : Math.max(0, now() - oldest) };

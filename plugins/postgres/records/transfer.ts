@@ -110,12 +110,12 @@ async function listTables(sql: Sql, rules: TableRules): Promise<SourceTable[]> {
   return tables;
 }
 
-/** Rows that wait for their statement, by table. */
+/** Rows of one table that wait for their statement. */
 class Inserts {
   readonly #sql: Sql;
   readonly #shapes: Shapes;
-  readonly #waiting = new Map<string, CopiedRow[]>();
-  #rows = 0;
+  #table = "";
+  #rows: CopiedRow[] = [];
   #chars = 0;
 
   constructor(sql: Sql, shapes: Shapes) {
@@ -123,30 +123,27 @@ class Inserts {
     this.#shapes = shapes;
   }
 
-  async add(table: string, values: CopiedRow): Promise<void> {
-    const rows = this.#waiting.get(table) ?? [];
-    this.#waiting.set(table, rows);
-    rows.push(values);
-    for (const value of Object.values(values))
+  async add(table: string, row: CopiedRow): Promise<void> {
+    if (table !== this.#table) await this.flush();
+    this.#table = table;
+    this.#rows.push(row);
+    for (const value of Object.values(row))
       this.#chars += typeof value === "string" ? value.length : 8;
-    if (++this.#rows >= MAX_ROWS || this.#chars >= MAX_CHARS) await this.flush();
+    if (this.#rows.length >= MAX_ROWS || this.#chars >= MAX_CHARS) await this.flush();
   }
 
   async flush(): Promise<void> {
-    for (const [table, rows] of this.#waiting) await this.#insert(table, rows);
-    this.#waiting.clear();
-    this.#rows = this.#chars = 0;
-  }
-
-  async #insert(table: string, rows: readonly CopiedRow[]): Promise<void> {
-    const types = this.#shapes.get(table);
+    const rows = this.#rows;
+    if (rows.length === 0) return;
+    this.#rows = [];
+    this.#chars = 0;
     const names = Object.keys(rows[0] ?? {});
-    const typeOf = (name: string): string => types?.get(name) ?? "text";
-    const given = names.map((name, n) => `$${n + 1}::${typeOf(name)}[]`);
+    const types = names.map((name) => this.#shapes.get(this.#table)?.get(name) ?? "text");
     const columns = names.map((name) => `"${name}"`).join(", ");
+    const lists = types.map((type, n) => `$${n + 1}::${type}[]`).join(", ");
     await this.#sql.query(
-      `INSERT INTO ${table} (${columns}) SELECT * FROM unnest(${given.join(", ")})`,
-      names.map((name) => rows.map((row) => fit(row[name], typeOf(name)))),
+      `INSERT INTO ${this.#table} (${columns}) SELECT * FROM unnest(${lists})`,
+      names.map((name, n) => rows.map((row) => fit(row[name], types[n] ?? "text"))),
     );
   }
 }

@@ -2,7 +2,7 @@
 import { getRedactions, UNFINISHED, type Redaction } from "./redact.ts";
 import type { ListSource } from "./search.ts";
 import type { Value } from "./read-table.ts";
-import { AHEAD_MS, type ConfigRow } from "./rows.ts";
+import { AHEAD_MS } from "./rows.ts";
 import type { Ms, Retention } from "../types.ts";
 
 /** Rows that one transaction of a sweep reads. A short transaction lets the gateway accept hooks in between. */
@@ -317,44 +317,14 @@ function deleteKeys({ source: { isAmong }, dedupeKey, now }: Sweep): SweepStep {
   };
 }
 
-/** A config whose last noted use is this old is in use nowhere; no event of it is younger than that either. */
+/** The last use of a config is noted with a delay, and events of it may be written later still. */
 const UNUSED_AFTER_MS = 3_600_000;
 
-/** The events that are looked at, oldest first, to find configs without events. */
-const OLDEST_EVENTS = 500;
-
-/** Selects the configs of which no event is kept. `oldest`: the first `OLDEST_EVENTS` events, in the order of the table. */
-function selectUnused(
-  configs: readonly Pick<ConfigRow, "id" | "last_used">[],
-  oldest: readonly { at: Ms; head: string }[],
-): string[] {
-  const last = oldest.length < OLDEST_EVENTS ? Infinity : (oldest.at(-1)?.at ?? Infinity);
-  return configs
-    .filter(
-      ({ id, last_used }) =>
-        last > last_used + UNUSED_AFTER_MS &&
-        !oldest.some(({ head }) => head.includes(`"config":"${id}"`)),
-    )
-    .map(({ id }) => id);
-}
-
-/** Deletes the configs of which no event is kept; one that a gateway begins to use meanwhile stays. */
+/** Deletes configs whose events are all past retention; one that a gateway begins to use meanwhile stays. */
 const deleteConfigs = (before: Ms): SweepStep =>
   function* () {
-    const old = yield ["SELECT id, last_used FROM configs WHERE last_used < ?", before];
-    if (old.length === 0) return { changed: 0, more: false };
-    const oldest = yield ["SELECT at, head FROM events ORDER BY seq LIMIT ?", OLDEST_EVENTS];
-    let changed = 0;
-    for (const id of selectUnused(
-      old as Pick<ConfigRow, "id" | "last_used">[],
-      oldest as { at: Ms; head: string }[],
-    ))
-      changed += (yield [
-        "DELETE FROM configs WHERE id = ? AND last_used < ? RETURNING id",
-        id,
-        before,
-      ]).length;
-    return { changed, more: false };
+    const gone = yield ["DELETE FROM configs WHERE last_used < ? RETURNING id", before];
+    return { changed: gone.length, more: false };
   };
 
 /** The steps that delete what retention does not keep: each is run again, in a transaction of its own, until it asks for no more. */
@@ -367,7 +337,7 @@ export function getSweepSteps(now: Ms, keep: Retention, dialect: SweepDialect): 
     deleteSessions(sweep, "api", now - keep.apiSessions),
     trimSessions(sweep, keep.sessionTurns),
     deleteKeys(sweep),
-    deleteConfigs(now - Math.max(keep.events, UNUSED_AFTER_MS)),
+    deleteConfigs(now - keep.events - UNUSED_AFTER_MS),
   ];
 }
 

@@ -88,23 +88,21 @@ const describeFailure = (error: unknown): object => {
 
 /** Between looks whether a store that could not commit can do so again. */
 const LOOK_MS = 1000;
-/** After so long without a commit, one is made to see whether the disk still takes it. */
-const IDLE_MS = 5000;
-
 /** The state of the database's disk. */
 export interface Writable {
   /** False from a commit that failed, as on a disk that is full, until one has gone through again. */
   isWritable(): boolean;
-  /** To be called when a commit went through. */
-  committed(): void;
   /** To be called when a commit has failed, which is logged. */
   failed: (error: unknown) => void;
   close(): void;
 }
 
+const WRITE_MARK =
+  "INSERT INTO marks VALUES ('written', 0) ON CONFLICT (name) DO UPDATE SET seq = seq + 1";
+
 /**
- * Remembers whether commits go through, and makes one of its own from time to time while there are no others: a gateway
- * without work notices that its disk is full before a hook does, and one that is taken out of service that there is room again.
+ * Remembers whether commits go through. After one that failed it makes commits of its own, since a gateway that is taken out of
+ * service gets no hooks.
  */
 export function createWritable(
   sql: Statements,
@@ -114,41 +112,21 @@ export function createWritable(
   const logFailure = createFailureLog(log, describeFailure);
   let isWritable = true;
   let isClosed = false;
-  let hasCommitted = false;
-
-  const commit = (): Promise<boolean> =>
-    group()
-      .add(
-        () =>
-          sql.run(
-            "INSERT INTO marks VALUES ('written', 0) ON CONFLICT (name) DO UPDATE SET seq = seq + 1",
-          ),
-        { many: false },
-      )
-      .then(
-        () => true,
-        () => false,
-      );
-  const look = async (): Promise<void> => {
-    if (!isWritable || !hasCommitted) isWritable = await commit();
-    hasCommitted = false;
-    lookLater();
-  };
   let timer: NodeJS.Timeout | undefined;
-  const lookLater = (): void => {
-    clearTimeout(timer);
-    if (!isClosed) timer = setTimeout(() => void look(), isWritable ? IDLE_MS : LOOK_MS).unref();
-  };
-  lookLater();
-
+  const look = (): Promise<void> =>
+    group()
+      .add(() => sql.run(WRITE_MARK), { many: false })
+      .then(
+        () => void (isWritable = true),
+        () => undefined,
+      );
   return {
     isWritable: () => isWritable,
-    committed: () => void (hasCommitted = true),
-    failed: (error) => {
+    failed(error) {
       logFailure(error);
-      if (!isWritable) return;
       isWritable = false;
-      lookLater();
+      clearTimeout(timer);
+      if (!isClosed) timer = setTimeout(() => void look(), LOOK_MS).unref();
     },
     close() {
       isClosed = true;

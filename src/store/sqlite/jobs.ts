@@ -1,4 +1,3 @@
-import { STEP_MS } from "../../core/clock.ts";
 import { FIRST_TIME, getDelayEnd, getReadyUntil, JOB_KINDS } from "../sql/rows.ts";
 import {
   type EarlierJob,
@@ -27,8 +26,6 @@ type JobName = Pick<Job, "kind" | "id">;
 
 /** Jobs whose delay is over and that join the line in one transaction; other jobs are taken all the same once the line is empty. */
 const JOIN_AT_ONCE = 256;
-/** The time of the clock is on disk at least so often while jobs wait for theirs: what is lost of a step while no process ran. */
-const NOTE_MS = 10_000;
 
 /**
  * The queue's table. Only the first job of a key has `ready`, so that taking the next one needs no look at the
@@ -44,7 +41,6 @@ export class SqliteJobs implements JobRows {
   #line: number;
   /** The last lease that this process gave. A job that was ended and added again begins to count from 0 again; its leases do not. */
   #lease = 0;
-  #noted = -Infinity;
 
   constructor(sql: Statements, now: () => Ms) {
     this.#sql = sql;
@@ -103,7 +99,6 @@ export class SqliteJobs implements JobRows {
   /** Takes up to `limit` jobs that may start and gives each start its lease. */
   take(kind: JobKind, limit: number): Job[] {
     this.#join(kind);
-    if (this.shouldNote()) this.note();
     const rows = this.#sql.all<JobRow>(
       "SELECT * FROM jobs INDEXED BY jobs_ready WHERE kind = ? AND ready IS NOT NULL AND ready <= ? ORDER BY ready, seq LIMIT ?",
       kind,
@@ -255,29 +250,6 @@ export class SqliteJobs implements JobRows {
     return held.map((row) => row.kind);
   }
 
-  /** Returns true if the time on disk is older than it may be. */
-  shouldNote(): boolean {
-    return Math.abs(this.#now() - this.#noted) >= NOTE_MS;
-  }
-
-  /** Writes down what time it is, for a process that starts after the clock was set back. */
-  note(): void {
-    const now = this.#now();
-    this.#noted = now;
-    this.#sql.run(
-      "INSERT INTO marks VALUES ('clock', ?1) ON CONFLICT (name) DO UPDATE SET seq = ?1",
-      Math.round(now),
-    );
-  }
-
-  /** Returns the time by which the clock was set back while no process ran, as far as that is known; 0 if it was not. */
-  getStepBack(): Ms {
-    const noted =
-      this.#sql.get<{ seq: number }>("SELECT seq FROM marks WHERE name = 'clock'")?.seq ?? 0;
-    const step = noted - this.#now();
-    return step < STEP_MS ? 0 : step;
-  }
-
   /** Moves the ends of delays by a step back of the clock, so that they last as long as they were to. */
   moveBack(step: Ms): void {
     this.#sql.run(
@@ -287,7 +259,6 @@ export class SqliteJobs implements JobRows {
       this.#now(),
       PARKED_FROM,
     );
-    this.note();
   }
 
   /** Counts the jobs that may start, up to `limit`. */

@@ -1,6 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { RouseError, type Issue } from "../../core/errors.ts";
-import { COUNTED, PARKED_FROM, PARTLY_FAILED, type Ms } from "../types.ts";
+import { NUMBERED, TABLES } from "../sql/tables.ts";
+import { COUNTED, PARKED_FROM, type Ms } from "../types.ts";
 
 /** Counts rows that come and go by their state. */
 const counted = (table: string, column: string, name: string): string => `
@@ -26,26 +27,25 @@ const parking = (event: string, nth: number): string => `
   END;`;
 
 /**
- * Forward-only migrations; the position in the list is the version. Rowid tables with few indexes: ids sort by time,
- * so that an index on them grows at its end. `counts` is kept by triggers, so that hooks do not wait while a
- * million rows are counted; events are counted by the materializer, off the way of an answer. Partial indexes for lists have no
- * rows of work that goes well: accepting writes none of them.
+ * Forward-only migrations; the position in the list is the version. `counts` is kept by triggers, so that hooks do not wait while
+ * a million rows are counted; events are counted by the materializer, off the way of an answer.
  */
 export const SQLITE_MIGRATIONS: readonly string[] = [
   `
-  CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-  CREATE TABLE marks (name TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
+  ${TABLES.replaceAll(NUMBERED, "INTEGER PRIMARY KEY")}
   INSERT INTO marks VALUES ('intake', 0), ('bodies', 0);
-  CREATE TABLE counts (name TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
   INSERT INTO counts SELECT value, 0 FROM json_each('${JSON.stringify(COUNTED)}');
 
-  CREATE TABLE events (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL, at INTEGER NOT NULL, path TEXT NOT NULL, credential TEXT NOT NULL,
-    outcome TEXT NOT NULL, mapping TEXT, head TEXT NOT NULL, actions TEXT, body BLOB);
-  CREATE UNIQUE INDEX events_id ON events(id);
   CREATE INDEX events_outcome ON events(outcome) WHERE outcome <> 'accepted';
-  CREATE INDEX events_partly ON events(seq) WHERE head LIKE '${PARTLY_FAILED}';
   CREATE TRIGGER events_gone AFTER DELETE ON events BEGIN UPDATE counts SET n = n - 1 WHERE name = 'events.' || OLD.outcome; END;
+  CREATE INDEX runs_session ON runs(session_key);
+  CREATE INDEX runs_status ON runs(status);
+  ${changing("runs", "status", "runs")}
+  ${changing("system_events", "state", "systemEvents")}
+  CREATE INDEX deliveries_status ON deliveries(status);
+  CREATE INDEX deliveries_failed ON deliveries(seq) WHERE status IN ('failed', 'no_route');
+  ${changing("deliveries", "status", "deliveries")}
+  ${changing("approvals", "state", "approvals")}
 
   -- \`number\`: see \`keyNumber\`.
   CREATE TABLE dedupe (
@@ -53,21 +53,6 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
     record TEXT NOT NULL);
   CREATE INDEX dedupe_number ON dedupe(number);
   CREATE INDEX dedupe_expires ON dedupe(expires);
-
-  CREATE TABLE runs (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL, event_id TEXT, session_key TEXT NOT NULL, status TEXT NOT NULL,
-    created INTEGER NOT NULL, ended INTEGER, spec TEXT NOT NULL, record TEXT NOT NULL, mapping TEXT);
-  CREATE UNIQUE INDEX runs_id ON runs(id);
-  CREATE INDEX runs_event ON runs(event_id) WHERE event_id IS NOT NULL;
-  CREATE INDEX runs_session ON runs(session_key);
-  CREATE INDEX runs_status ON runs(status);
-  CREATE INDEX runs_failed ON runs(event_id) WHERE status IN ('failed', 'timed_out');
-  -- The runs of a day are those that ended on it.
-  CREATE INDEX runs_ended ON runs(ended) WHERE ended IS NOT NULL;
-  ${changing("runs", "status", "runs")}
-
-  CREATE TABLE collected (seq INTEGER PRIMARY KEY, run_id TEXT NOT NULL, record TEXT NOT NULL);
-  CREATE INDEX collected_run ON collected(run_id);
 
   -- \`covered\`: set on checkpoints, the last turn that retention may delete.
   CREATE TABLE turns (seq INTEGER PRIMARY KEY, session TEXT NOT NULL, record TEXT NOT NULL, covered INTEGER);
@@ -82,25 +67,6 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX sessions_origin ON sessions(origin, used, session) WHERE origin <> 'hook';
   ${counted("sessions", "origin", "sessions")}
 
-  CREATE TABLE system_events (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL, agent TEXT NOT NULL, at INTEGER NOT NULL, state TEXT NOT NULL,
-    failures INTEGER NOT NULL DEFAULT 0, record TEXT NOT NULL);
-  CREATE UNIQUE INDEX system_events_id ON system_events(id);
-  CREATE INDEX system_events_state ON system_events(agent, state);
-  ${changing("system_events", "state", "systemEvents")}
-
-  CREATE TABLE deliveries (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL, status TEXT NOT NULL, channel TEXT NOT NULL, created INTEGER NOT NULL, ended INTEGER,
-    record TEXT NOT NULL);
-  CREATE UNIQUE INDEX deliveries_id ON deliveries(id);
-  CREATE INDEX deliveries_status ON deliveries(status);
-  CREATE INDEX deliveries_failed ON deliveries(seq) WHERE status IN ('failed', 'no_route');
-  ${changing("deliveries", "status", "deliveries")}
-
-  CREATE TABLE last_routes (
-    agent TEXT NOT NULL, channel TEXT NOT NULL, recipient TEXT NOT NULL, thread TEXT, at INTEGER NOT NULL,
-    PRIMARY KEY (agent, channel)) WITHOUT ROWID;
-
   -- \`ready\`: when the job may start; only on the first job of a key, and never on one that is held.
   -- \`starts\`: the lease of the newest start; unlike attempts it is never reset.
   CREATE TABLE jobs (
@@ -110,25 +76,6 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE UNIQUE INDEX jobs_id ON jobs(kind, id);
   CREATE INDEX jobs_key ON jobs(kind, key);
   CREATE INDEX jobs_ready ON jobs(kind, ready) WHERE ready IS NOT NULL;
-
-  CREATE TABLE steps (seq INTEGER PRIMARY KEY, run_id TEXT NOT NULL, step INTEGER NOT NULL, at INTEGER NOT NULL, record TEXT NOT NULL);
-  CREATE UNIQUE INDEX steps_run ON steps(run_id, step);
-  CREATE TABLE tool_calls (
-    seq INTEGER PRIMARY KEY, run_id TEXT NOT NULL, step INTEGER NOT NULL, position INTEGER NOT NULL, id TEXT NOT NULL, at INTEGER NOT NULL,
-    record TEXT NOT NULL);
-  CREATE UNIQUE INDEX tool_calls_run ON tool_calls(run_id, step, position);
-  CREATE TABLE tool_results (seq INTEGER PRIMARY KEY, id TEXT NOT NULL, run_id TEXT NOT NULL, at INTEGER NOT NULL, record TEXT NOT NULL);
-  CREATE UNIQUE INDEX tool_results_id ON tool_results(id);
-  CREATE INDEX tool_results_run ON tool_results(run_id);
-
-  CREATE TABLE approvals (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL, run_id TEXT NOT NULL, code TEXT NOT NULL, at INTEGER NOT NULL, state TEXT NOT NULL,
-    record TEXT NOT NULL);
-  CREATE UNIQUE INDEX approvals_id ON approvals(id);
-  CREATE UNIQUE INDEX approvals_code ON approvals(code) WHERE state = 'open';
-  CREATE INDEX approvals_run ON approvals(run_id);
-  CREATE INDEX approvals_open ON approvals(seq) WHERE state = 'open';
-  ${changing("approvals", "state", "approvals")}
 
   -- The usage of runs, by time: \`width\` is the bucket's, \`at\` its start; both are 0 for all times. The counters are of all hooks'
   -- runs, and of each mapping's. The row of all times has how many runs there are now. Of those that wait, \`parked\` are held by a
@@ -142,10 +89,6 @@ export const SQLITE_MIGRATIONS: readonly string[] = [
   CREATE INDEX parked_lane ON parked(lane, seq) WHERE released = 0;
   CREATE INDEX parked_released ON parked(lane) WHERE released = 1;
   ${["INSERT", "UPDATE OF ready"].map(parking).join("")}
-
-  -- The configs that events were decided by: the head of an event has the id.
-  CREATE TABLE configs (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, first_used INTEGER NOT NULL, last_used INTEGER NOT NULL, content TEXT NOT NULL);
   `,
 ];
 

@@ -105,7 +105,7 @@ function createStore(parts: Parts): Store {
 
 /** The queue over the store's own database, so that work and jobs share a commit. */
 function createQueue({ jobs, group, loop, signals, now }: Parts, watch: StepWatch): Queue {
-  /** Keeps delays as long as they were to be, if the clock is set back now or while no process runs. */
+  /** Keeps delays as long as they were to be, if the clock is set back. */
   const followClock = async (): Promise<void> => {
     const step = watch.look();
     if (step < 0) await group.add(() => jobs.moveBack(-step), { many: true });
@@ -122,8 +122,6 @@ function createQueue({ jobs, group, loop, signals, now }: Parts, watch: StepWatc
       const taken = !isReady
         ? []
         : await (kind === "turn" ? group.derive(take) : group.add(take, { many: true }));
-      if (taken.length === 0 && jobs.shouldNote() && jobs.nextTime(kind) !== undefined)
-        await group.add(() => jobs.note(), { many: false });
       // A caller that was given as many as it asked for asks again by itself.
       const later = taken.length < limit ? jobs.nextTime(kind) : undefined;
       if (later !== undefined) signals.later(kind, later);
@@ -150,19 +148,6 @@ function createQueue({ jobs, group, loop, signals, now }: Parts, watch: StepWatc
   };
 }
 
-/** Moves the ends of delays if the clock was set back while no process used the file. */
-function makeUpForStep(sql: Statements, jobs: SqliteJobs, log: Logger): void {
-  const step = jobs.getStepBack();
-  if (step === 0) return;
-  log.warn(
-    { stepMs: -step },
-    "the system clock was set back since the store was used last; delays end as if it had not been",
-  );
-  sql.run("BEGIN IMMEDIATE");
-  jobs.moveBack(step);
-  sql.run("COMMIT");
-}
-
 /** The parts of a store, on a database that is open. */
 function createParts(db: DatabaseSync, clock: Clock, log: Logger) {
   const logFile = openLog(db, clock.now());
@@ -181,16 +166,12 @@ function createParts(db: DatabaseSync, clock: Clock, log: Logger) {
   const group: SqliteGroupCommit = createSqliteGroupCommit({
     sql,
     sync: () => logFile.sync(),
-    onCommit: () => {
-      checkpoints.committed();
-      writable.committed();
-    },
+    onCommit: () => checkpoints.committed(),
     onFailure,
     onBroken: (error) => endProcess(log, file, error),
   });
   const checkpoints = new Checkpoints({ file, log: logFile, group, onFailure });
   const signals = createSignals({ clock, log });
-  makeUpForStep(sql, jobs, log);
   const loop = new MaterializeLoop({ materializer, group, signals, writeWith, log });
   return {
     sql,

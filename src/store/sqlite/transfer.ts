@@ -21,7 +21,7 @@ export const SQLITE_RULES: TableRules = {
   counts: { leftOut: "counted again while rows are written" },
   parked: { leftOut: "written again by triggers of the jobs" },
   // The others are of this file and its disk.
-  marks: { from: "marks WHERE name NOT IN ('intake', 'written', 'clock', 'log')" },
+  marks: { from: "marks WHERE name NOT IN ('intake', 'written', 'log')" },
   dedupe: {
     omit: ["seq", "number"],
     write: (row) => ({ ...row, number: keyNumber(String(row["scope"]), String(row["key"])) }),
