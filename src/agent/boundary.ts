@@ -9,14 +9,7 @@ export const BOUNDARY_RULE =
 const MAX_ORIGIN = 300;
 
 /** The external-content boundary of one run. */
-export interface Boundary {
-  /** 128 random bits in hex, fresh for this run. */
-  readonly id: string;
-  /** Puts outside text between the run's markers. */
-  wrap(text: string, origin: string): string;
-  /** A user message: the operator's words as they are, outside parts inside markers. */
-  renderInput(parts: readonly TextPart[], options: { origin: string; unsafe: boolean }): string;
-}
+export type Boundary = ReturnType<typeof createBoundary>;
 
 /** The trusted line before a hook's input. */
 export function trustedLine(hook: string): string {
@@ -27,13 +20,19 @@ export function trustedLine(hook: string): string {
 export const newBoundaryId = randomHex128;
 
 /** Makes the boundary of one run. */
-export function createBoundary(id = newBoundaryId()): Boundary {
+export function createBoundary(id = newBoundaryId()) {
+  /** Puts outside text between the run's markers. */
   const wrap = (text: string, origin: string): string =>
     `<<<EXTERNAL_CONTENT ${id}>>>\nSource: ${JSON.stringify(neutralise(origin).slice(0, MAX_ORIGIN))}\n---\n${neutralise(text)}\n<<<END_EXTERNAL_CONTENT ${id}>>>`;
   return {
+    /** 128 random bits in hex, fresh for this run. */
     id,
     wrap,
-    renderInput(parts, { origin, unsafe }) {
+    /** Renders a user message: the operator's words as they are, outside parts inside markers. */
+    renderInput(
+      parts: readonly TextPart[],
+      { origin, unsafe }: { origin: string; unsafe: boolean },
+    ): string {
       const joined = joinParts(parts);
       if (unsafe) return joined.map((part) => part.text).join("");
       return joined

@@ -183,14 +183,6 @@ function findBlock(
     : undefined;
 }
 
-/**
- * The result of one attempt. `waitMs`: the same model is asked again after it; `isAsked`: false if the gate refused the
- * call.
- */
-type Attempt<T> =
-  | { ok: true; value: T }
-  | { ok: false; failure: ModelFailure; waitMs: Ms | undefined; isAsked: boolean };
-
 class ModelCalls<T> {
   readonly failed: FailedAttempt[] = [];
   #failures: ModelFailure[] = [];
@@ -268,76 +260,55 @@ class ModelCalls<T> {
   async #callOne(
     candidate: ModelCandidate,
   ): Promise<{ ok: true; value: T } | { ok: false; failure: ModelFailure }> {
+    const { signal, clock, gate, hasSpoken } = this.#options;
+    const { ref } = candidate.model;
     let before: ModelFailure | undefined;
     // In later rounds each model has one try.
     for (let tries = this.#round === 1 ? 1 : MAX_TRIES; ; tries++) {
-      const attempt = await this.#attempt(candidate, tries);
-      if (attempt.ok) return attempt;
-      // If it was asked, what it said is the better reason.
-      const failure: ModelFailure = attempt.isAsked ? attempt.failure : (before ?? attempt.failure);
-      if (attempt.waitMs === undefined) return { ok: false, failure };
-      before = failure;
-      if (!(await this.#sleep(attempt.waitMs)))
+      // After the waits of earlier tries another gateway may have the run.
+      if (gate?.ready && !(await gate.ready(signal))) return { ok: false, failure: CANCELLED };
+      const beganAt = readMonotonic(clock);
+      const pass = gate?.enter(ref, tries > 1);
+      if (pass && isRefusal(pass)) {
+        this.#refused.set(ref, pass);
+        const failure = toRefusedFailure(pass, candidate, clock.now());
+        this.#note(candidate, failure);
+        // If it was asked, what it said is the better reason.
+        return { ok: false, failure: before ?? failure };
+      }
+      try {
+        const value = await this.#call(candidate);
+        pass?.leave("ok");
+        gate?.patience?.restore();
+        return { ok: true, value };
+      } catch (error) {
+        before = toFailure(error, candidate, this.#options);
+      }
+      // One turn that asks again and again is not to open the breaker for all others.
+      const isCounted = this.#round === 1 || pass?.isProbe;
+      const tookMs = readMonotonic(clock) - beganAt;
+      pass?.leave(
+        isCounted ? toOutcome(before, tookMs, this.#options) : "none",
+        before.retryAfterMs,
+      );
+      const waitMs = hasSpoken() ? undefined : getWait(before, tries, ref, this.#options);
+      this.#note(candidate, before, waitMs);
+      if (waitMs === undefined) return { ok: false, failure: before };
+      if (!(await this.#sleep(waitMs)))
         return { ok: false, failure: toFailure(undefined, candidate, this.#options) };
     }
   }
 
-  async #attempt(candidate: ModelCandidate, tries: number): Promise<Attempt<T>> {
-    const { signal, clock, gate, hasSpoken } = this.#options;
-    const { ref } = candidate.model;
-    // After the waits of earlier tries another gateway may have the run.
-    if (gate?.ready && !(await gate.ready(signal)))
-      return { ok: false, failure: CANCELLED, waitMs: undefined, isAsked: true };
-    const beganAt = readMonotonic(clock);
-    const pass = gate?.enter(ref, tries > 1);
-    if (pass && isRefusal(pass)) {
-      this.#refused.set(ref, pass);
-      return this.#note(
-        candidate,
-        toRefusedFailure(pass, candidate, clock.now()),
-        undefined,
-        false,
-      );
-    }
-    try {
-      const value = await this.#call(candidate);
-      pass?.leave("ok");
-      gate?.patience?.restore();
-      return { ok: true, value };
-    } catch (error) {
-      const failure = toFailure(error, candidate, this.#options);
-      // One turn that asks again and again is not to open the breaker for all others.
-      const isCounted = this.#round === 1 || pass?.isProbe;
-      pass?.leave(
-        isCounted ? toOutcome(failure, readMonotonic(clock) - beganAt, this.#options) : "none",
-        failure.retryAfterMs,
-      );
-      return this.#note(
-        candidate,
-        failure,
-        hasSpoken() ? undefined : getWait(failure, tries, ref, this.#options),
-        true,
-      );
-    }
-  }
-
-  #note(
-    { model }: ModelCandidate,
-    failure: ModelFailure,
-    waitMs: Ms | undefined,
-    isAsked: boolean,
-  ): Attempt<T> {
+  #note({ model }: ModelCandidate, failure: ModelFailure, waitMs?: Ms): void {
     const { code, message, vendor } = failure;
     // A turn that waits for a test is refused again and again.
-    if (failure.isRefused && this.failed.at(-1)?.error.message === message)
-      return { ok: false, failure, waitMs, isAsked };
+    if (failure.isRefused && this.failed.at(-1)?.error.message === message) return;
     this.failed.push({
       at: this.#options.clock.now(),
       model: model.ref,
       error: { code, message, ...(vendor && { vendor }) },
       ...(waitMs !== undefined && { waitedMs: waitMs }),
     });
-    return { ok: false, failure, waitMs, isAsked };
   }
 }
 

@@ -7,8 +7,10 @@ import type {
   SystemModelMessage,
   ToolSet,
 } from "ai";
-import type { ModelProvider, RequestChoices } from "../contract/kinds.ts";
+import type { ModelProvider, Part, RequestChoices } from "../contract/kinds.ts";
 import { readMonotonic, type Clock } from "../core/clock.ts";
+import type { Traces } from "../core/http/trace-context.ts";
+import type { Logger } from "../core/log.ts";
 import type { Boundary } from "./boundary.ts";
 import { NoAnswerError } from "./failure.ts";
 import type { ModelStep } from "./loop.ts";
@@ -94,16 +96,24 @@ function markInstructions(
 
 const CHUNK_MS = 120_000;
 
-export interface ModelRequestOptions {
+/** A turn, with what its model calls need. */
+export interface TurnContext {
   input: TurnInput;
-  boundary: Boundary;
-  tools: PickedTools["tools"];
-  clock: Pick<Clock, "now" | "monotonic" | "sleep">;
+  /** The text that context providers have added: the messages before the input. */
+  parts: readonly Part[];
+  /** Gets what the operator should know, each text once. */
+  warnings: string[];
   /** The deadline of the turn, in milliseconds of monotonic time. */
   deadline: number;
-  /** Gets the provider's warnings, each text once. */
-  warnings: string[];
   getModel(candidate: ModelCandidate): Promise<SdkModel>;
+  clock: Pick<Clock, "now" | "monotonic" | "sleep">;
+  log: Logger;
+  traces: Traces;
+}
+
+export interface ModelRequestOptions extends TurnContext {
+  boundary: Boundary;
+  tools: PickedTools["tools"];
 }
 
 /** The tools of a step: the last step has none, and `read_result` is offered once a result was cut. */

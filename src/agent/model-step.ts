@@ -1,8 +1,6 @@
 import type { ModelMessage } from "ai";
-import type { ModelProvider, Part } from "../contract/kinds.ts";
+import type { ModelProvider } from "../contract/kinds.ts";
 import { safeError } from "../core/errors.ts";
-import type { Traces } from "../core/http/trace-context.ts";
-import type { Logger } from "../core/log.ts";
 import type { StepRecord } from "../store/types.ts";
 import { NoAnswerError, type ModelFailure } from "./failure.ts";
 import type { ModelStep } from "./loop.ts";
@@ -31,13 +29,6 @@ function markMessages(
   return messages.map((message, index) =>
     marked.has(index) ? { ...message, providerOptions: marker } : message,
   );
-}
-
-interface StepCallOptions extends ModelRequestOptions {
-  /** The messages before the input. */
-  parts: readonly Part[];
-  log: Logger;
-  traces: Traces;
 }
 
 /** A model of the turn with the messages that fit its window. */
@@ -79,7 +70,7 @@ function toModelStep(
  */
 export function createStepCall(
   candidates: readonly ModelCandidate[],
-  options: StepCallOptions,
+  options: ModelRequestOptions,
 ): (steps: readonly StepRecord[], isLast: boolean) => Promise<ModelStep> {
   const { input, boundary, parts, clock, log, deadline, warnings } = options;
   const { signal, timeoutMs } = input;

@@ -42,13 +42,6 @@ const NO_FALLBACK = "builtin/echo answers always, so that it cannot be a fallbac
 
 type Provider = Config["models"]["providers"][string];
 
-interface ModelSet {
-  models: Models;
-  /** Returns the model and its fallbacks with their providers; without those whose provider is gone or not loaded. */
-  candidates(model: ResolvedModel): ModelCandidate[];
-  issues: Issue[];
-}
-
 function toSettings(name: string, { baseUrl, apiKey, headers }: Provider): ModelSettings {
   return {
     name,
@@ -220,7 +213,7 @@ interface ModelOptions {
 }
 
 /** Resolves names to `provider/model`, over the config's providers and those whose key is in the environment. */
-export function createModels({ config, env, kinds, isIncomplete = false }: ModelOptions): ModelSet {
+export function createModels({ config, env, kinds, isIncomplete = false }: ModelOptions) {
   const found = findProviders(config, kinds, env);
   const { providers } = found;
   let { defaultModel } = found;
@@ -250,6 +243,7 @@ export function createModels({ config, env, kinds, isIncomplete = false }: Model
     (name, index) => check(`agents.defaults.models[${index}]`, name)?.ref ?? name,
   );
   const getPrice = createPriceList(config.models.prices, providers, kinds);
+  /** Returns the model and its fallbacks with their providers; without those whose provider is gone or not loaded. */
   const candidates = (model: ResolvedModel): ModelCandidate[] =>
     [model, ...(model.fallbacks ?? [])].flatMap(
       (one) => toCandidate(one, providers, kinds, getPrice) ?? [],

@@ -1,9 +1,5 @@
 /** Takes a turn with a model: picks its tools, runs its steps, and makes its result of them. */
-import type { Part } from "../contract/kinds.ts";
-import type { Clock } from "../core/clock.ts";
-import type { Traces } from "../core/http/trace-context.ts";
-import type { Logger } from "../core/log.ts";
-import type { Ms, StepRecord } from "../store/types.ts";
+import type { StepRecord } from "../store/types.ts";
 import {
   OWN_SOURCE,
   RECALL_TOOL,
@@ -13,6 +9,7 @@ import {
 } from "../vocabulary/tool-names.ts";
 import { createBoundary } from "./boundary.ts";
 import { MAX_STEPS, runLoop, type LoopEnd } from "./loop.ts";
+import type { TurnContext } from "./model-request.ts";
 import { createStepCall } from "./model-step.ts";
 import {
   getReasoning,
@@ -24,7 +21,7 @@ import {
 } from "./steps.ts";
 import { offerOwnTools, type ToolBox } from "./tools/tool-box.ts";
 import { createReadResult, READ_RESULT } from "./tools/tool-results.ts";
-import type { Journal, ModelCandidate, SdkModel, TurnInput, TurnResult } from "./types.ts";
+import type { Journal, ModelCandidate, TurnResult } from "./types.ts";
 import { addUsage } from "./usage.ts";
 
 /** The most that a turn waits for a server of tools. */
@@ -50,32 +47,19 @@ const OF_ROUSE: ReadonlySet<string> = new Set([
   RECALL_TOOL,
 ]);
 
-interface TurnSteps {
-  candidates: readonly ModelCandidate[];
-  /** The text that context providers have added. */
-  parts: readonly Part[];
-  /** Gets what the operator should know. */
-  warnings: string[];
-  /** The deadline of the turn, in monotonic time. */
-  deadline: Ms;
-}
-
 interface StepDeps {
+  candidates: readonly ModelCandidate[];
   toolBox: Pick<ToolBox, "pick">;
   /** The most text of one result that the model gets in the conversation, in bytes of UTF-8. */
   maxResultBytes: number;
-  getModel(candidate: ModelCandidate): Promise<SdkModel>;
-  clock: Pick<Clock, "now" | "monotonic" | "sleep">;
-  log: Logger;
-  traces: Traces;
 }
 
 /** Runs the steps of a turn, with the first of its models that answers. Rejects as `runLoop` does. */
 export async function runSteps(
-  input: TurnInput,
-  { candidates, parts, warnings, deadline }: TurnSteps,
-  { toolBox, maxResultBytes, ...deps }: StepDeps,
+  turn: TurnContext,
+  { candidates, toolBox, maxResultBytes }: StepDeps,
 ): Promise<TurnResult> {
+  const { input, parts, warnings } = turn;
   const { info, signal, timeoutMs, callerTools = [], extensions = [], narrowedBy: by } = input;
   const journal = input.journal ?? createMemoryJournal();
   const boundary = createBoundary(input.boundaryId);
@@ -111,18 +95,10 @@ export async function runSteps(
     maxResultBytes,
     ready: input.gate?.ready,
     signal: tools.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
-    clock: deps.clock,
-    traces: deps.traces,
+    clock: turn.clock,
+    traces: turn.traces,
     warnings,
-    callModel: createStepCall(candidates, {
-      ...deps,
-      input,
-      parts,
-      boundary,
-      tools,
-      deadline,
-      warnings,
-    }),
+    callModel: createStepCall(candidates, { ...turn, boundary, tools }),
   });
   return toTurnResult(end, warnings);
 }

@@ -158,9 +158,8 @@ export function createAgentRuntime(options: RuntimeOptions): {
     const deadline = readMonotonic(clock) + timeoutMs;
     try {
       const result = await runSteps(
-        input,
-        { candidates: found, parts, warnings, deadline },
-        { toolBox, getModel, maxResultBytes, clock, log, traces: traces() },
+        { input, parts, warnings, deadline, getModel, clock, log, traces: traces() },
+        { candidates: found, toolBox, maxResultBytes },
       );
       return result.ok ? { ...result, context: parts } : result;
     } catch (error) {

@@ -74,7 +74,7 @@ function loadWriter(): (node: Nodes) => string {
 }
 
 /** Writes a tree of `parseMarkdown` as markdown again, without a line break at its end. */
-export function renderMarkdown(node: Nodes): string {
+export function writeMarkdown(node: Nodes): string {
   writer ??= loadWriter();
   return writer(node).trimEnd();
 }

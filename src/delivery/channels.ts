@@ -10,21 +10,7 @@ export interface LoadedChannel {
 type RecipientCheck = { ok: true; to: string } | { ok: false; message: string };
 
 /** All channels of a snapshot, by id and alias. */
-export interface Channels {
-  /** The id that a name or alias means, also for channels that are known but not configured; undefined if the name is unknown. */
-  resolve(name: string): { id: string; loaded: boolean } | undefined;
-  get(id: string): LoadedChannel | undefined;
-  /**
-   * The channel of replies that name no recipient while there is no last route: it has a default recipient of its own.
-   */
-  readonly fallback: LoadedChannel | undefined;
-  /** The channels that are tried for a recipient without a channel, after the channel of the last route. */
-  readonly forRecipient: readonly LoadedChannel[];
-  readonly loaded: readonly LoadedChannel[];
-  /** Ids and aliases of all known channels, for messages and "did you mean". */
-  readonly names: readonly string[];
-  checkRecipient(id: string, to: string): RecipientCheck;
-}
+export type Channels = ReturnType<typeof createChannels>;
 
 /** A run's request for a route, and the places to look for it. */
 interface RouteRequest extends ReplyTarget {
@@ -198,12 +184,13 @@ function check(channel: Channel | undefined, to: string): RecipientCheck {
 function lastResorts(
   list: readonly LoadedChannel[],
   always: ReadonlySet<string>,
-): Pick<Channels, "fallback" | "forRecipient"> {
+): { fallback: LoadedChannel | undefined; forRecipient: readonly LoadedChannel[] } {
   const configured = list.filter(({ id }) => !always.has(id));
   const only = configured.length === 1 ? configured : [];
   const declared = list.filter(({ channel }) => channel.fallback === true);
   const choice = [...only, ...declared];
   return {
+    // The channel of replies that name no recipient while there is no last route: it has a default recipient of its own.
     fallback: choice.find(({ channel }) => channel.defaultTo !== undefined) ?? choice[0],
     // Beside a configured channel, one that is always there takes no message that is meant for somebody else.
     forRecipient: configured.length === 0 ? list : choice.filter(({ id }) => !always.has(id)),
@@ -219,7 +206,7 @@ export function createChannels(
   known: readonly KnownChannel[],
   loaded: ReadonlyMap<string, Channel>,
   always: ReadonlySet<string> = new Set(),
-): Channels {
+) {
   const list: LoadedChannel[] = [...loaded].map(([id, channel]) => ({ id, channel }));
   const ids = new Map<string, string>(
     [...known.map(({ id }) => id), ...loaded.keys()].map((id) => [id, id]),
@@ -228,17 +215,19 @@ export function createChannels(
     for (const alias of aliases) if (!ids.has(alias)) ids.set(alias, id);
   ids.delete(LAST_CHANNEL);
   return Object.freeze({
-    resolve(name: string) {
+    /** The id that a name or alias means, also for channels that are known but not configured; undefined if the name is unknown. */
+    resolve(name: string): { id: string; loaded: boolean } | undefined {
       const id = ids.get(name.trim().toLowerCase());
       return id === undefined ? undefined : { id, loaded: loaded.has(id) };
     },
-    get(id: string) {
+    get(id: string): LoadedChannel | undefined {
       const channel = loaded.get(id);
       return channel && { id, channel };
     },
     ...lastResorts(list, always),
-    loaded: list,
-    names: [...ids.keys()].toSorted(),
-    checkRecipient: (id: string, to: string) => check(loaded.get(id), to),
+    loaded: list as readonly LoadedChannel[],
+    /** Ids and aliases of all known channels, for messages and "did you mean". */
+    names: [...ids.keys()].toSorted() as readonly string[],
+    checkRecipient: (id: string, to: string): RecipientCheck => check(loaded.get(id), to),
   });
 }

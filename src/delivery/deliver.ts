@@ -41,18 +41,12 @@ import {
   type DeliveryJob,
   type DeliverySnapshot,
   createRetry,
-  type RetryDelivery,
 } from "./plan.ts";
 
 const PARALLEL = 8;
 const STOP_MS = 5_000;
 
-export interface DeliveryWorker {
-  start(): void;
-  /** Takes no more and waits for what is being sent: five seconds, then it is cut off. What is left waits for the next start. */
-  stop(): Promise<void>;
-  retry: RetryDelivery;
-}
+export type DeliveryWorker = ReturnType<typeof createDeliveryWorker>;
 
 export interface DeliveryWorkerOptions {
   store: Store;
@@ -364,7 +358,7 @@ const toProgress = ({ nextChunk, messageIds, attempts, warnings }: DeliveryRecor
 });
 
 /** Sends deliveries, in order per recipient, recipients in parallel; and again if an operator says so. */
-export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWorker {
+export function createDeliveryWorker(options: DeliveryWorkerOptions) {
   const { store, parking, traces = NO_TRACES } = options;
   const gate = new ChannelGate(parking);
   const execute = async (job: Job, signal: AbortSignal): Promise<void> => {
@@ -385,6 +379,7 @@ export function createDeliveryWorker(options: DeliveryWorkerOptions): DeliveryWo
   const worker = new PullWorker({ ...options, kind: "delivery", limit: () => PARALLEL, execute });
   return {
     start: () => worker.start(),
+    /** Takes no more and waits for what is being sent: five seconds, then it is cut off. What is left waits for the next start. */
     stop: () => worker.stop(STOP_MS),
     retry: createRetry(options),
   };

@@ -15,16 +15,7 @@ export interface ChannelState {
   at: number;
 }
 
-export interface ChannelHealth {
-  /** Looks at all channels now; those that cannot tell are left out. */
-  probeAll(): Promise<readonly ChannelState[]>;
-  /** Returns the results of the last probe; empty before the first. */
-  states(): readonly ChannelState[];
-  /** Looks at start and every five minutes, until `signal` aborts. Keeps nothing waiting. */
-  watch(signal: AbortSignal): Promise<void>;
-  /** Sends a text immediately, bypassing the outbox. `to` is checked before. */
-  test(id: string, to: string, text: string): Promise<SendResult>;
-}
+export type ChannelHealth = ReturnType<typeof createChannelHealth>;
 
 const PROBE_MS = 5_000;
 const EVERY_MS = 300_000;
@@ -38,7 +29,7 @@ export function createChannelHealth({
   channels(): Channels;
   clock: Clock;
   log: Logger;
-}): ChannelHealth {
+}) {
   let states: readonly ChannelState[] = [];
 
   const probeAll = async (): Promise<readonly ChannelState[]> => {
@@ -73,9 +64,12 @@ export function createChannelHealth({
   };
 
   return {
+    /** Looks at all channels now; those that cannot tell are left out. */
     probeAll,
+    /** Returns the results of the last probe; empty before the first. */
     states: () => states,
-    async watch(signal) {
+    /** Looks at start and every five minutes, until `signal` aborts. Keeps nothing waiting. */
+    async watch(signal: AbortSignal): Promise<void> {
       while (!signal.aborted) {
         await probeAll().catch((error: unknown) =>
           log.error({ err: safeError(error) }, "the channels could not be looked at"),
@@ -83,7 +77,8 @@ export function createChannelHealth({
         await clock.sleep(EVERY_MS, signal);
       }
     },
-    async test(id, to, text) {
+    /** Sends a text immediately, bypassing the outbox. `to` is checked before. */
+    async test(id: string, to: string, text: string): Promise<SendResult> {
       const channel = channels().get(id)?.channel;
       if (!channel) return { status: "failed", reason: "the channel is not configured" };
       const [piece = text] = cutMeasured(

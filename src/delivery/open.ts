@@ -4,14 +4,11 @@ import type { ParkingLot } from "../queue/parking-lot.ts";
 import type { PartContext } from "../store/context.ts";
 import { createCallbackChannel } from "./callback.ts";
 import type { Channels } from "./channels.ts";
-import { createDeliveryWorker, type DeliveryWorker } from "./deliver.ts";
-import { createChannelHealth, type ChannelHealth } from "./health.ts";
+import { createDeliveryWorker } from "./deliver.ts";
+import { createChannelHealth } from "./health.ts";
 
 /** The parts that send replies and receipts. */
-export interface DeliveryParts {
-  deliveries: DeliveryWorker;
-  health: ChannelHealth;
-}
+export type DeliveryParts = ReturnType<typeof openDelivery>;
 
 interface DeliveryContext extends PartContext {
   parking: ParkingLot;
@@ -24,7 +21,7 @@ interface DeliveryContext extends PartContext {
 }
 
 /** Creates what sends replies and receipts, and starts nothing. */
-export function openDelivery(context: DeliveryContext): DeliveryParts {
+export function openDelivery(context: DeliveryContext) {
   const { store, clock, metrics, snapshot } = context;
   const health = createChannelHealth({ ...context, channels: () => snapshot().channels });
   metrics.watchChannels(health.states);

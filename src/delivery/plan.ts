@@ -27,16 +27,6 @@ import { type Channels, LAST_CHANNEL, resolveRoute } from "./channels.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/errors.ts";
 
-/**
- * Sends a delivery again that failed or whose outcome is unknown, from the first piece that was not sent. For a reply that
- * had no route one is looked for: fails and changes nothing if there is still none. `arrived`: an operator has seen the piece
- * whose outcome is unknown in the chat, so the delivery goes on after it.
- */
-export type RetryDelivery = (
-  id: string,
-  options?: { arrived?: boolean },
-) => Promise<{ ok: true; delivery: DeliveryRecord } | { ok: false; failure: Failure }>;
-
 /** The parts of a snapshot that deliveries need. */
 export interface DeliverySnapshot {
   channels: Channels;
@@ -71,8 +61,12 @@ export function findResendProblem({ status }: DeliveryRecord): Failure | undefin
   return { code: "not_retryable", message };
 }
 
-/** Queues deliveries again that failed, for an operator. */
-export function createRetry(options: DeliveryRetryOptions): RetryDelivery {
+/**
+ * Creates what sends a delivery again that failed or whose outcome is unknown, from the first piece that was not sent. For a
+ * reply that had no route one is looked for: fails and changes nothing if there is still none. `arrived`: an operator has seen
+ * the piece whose outcome is unknown in the chat, so the delivery goes on after it.
+ */
+export function createRetry(options: DeliveryRetryOptions) {
   const { store, clock } = options;
 
   /** Looks for a route for a reply that has none; the reply is split again for its channel. */
@@ -92,7 +86,10 @@ export function createRetry(options: DeliveryRetryOptions): RetryDelivery {
     return { route: found.route, chunks: splitFor(found.route, chunks.join(""), channels) };
   };
 
-  return async (id, { arrived = false } = {}) => {
+  return async (
+    id: string,
+    { arrived = false }: { arrived?: boolean } = {},
+  ): Promise<{ ok: true; delivery: DeliveryRecord } | { ok: false; failure: Failure }> => {
     const delivery = await store.deliveries.get(id);
     if (!delivery) return { ok: false, failure: unknownId("delivery", id) };
     const problem = findResendProblem(delivery);

@@ -1,5 +1,5 @@
 import type { Definition, Nodes, Parents, RootContent, TableCell } from "mdast";
-import { parseMarkdown, renderMarkdown } from "../core/markdown.ts";
+import { parseMarkdown, writeMarkdown } from "../core/markdown.ts";
 
 /** A place that fills so much of a piece is taken before a better kind of place that fills less. */
 const FILLED = 0.5;
@@ -129,7 +129,7 @@ function render(nodes: readonly Nodes[], text: string): string {
     const between = end !== undefined && start !== undefined ? text.slice(end, start) : "";
     if (written !== "") written += between !== "" && between.trim() === "" ? between : "\n\n";
     end = endOf(node);
-    written += start === undefined ? renderMarkdown(node) : text.slice(start, end);
+    written += start === undefined ? writeMarkdown(node) : text.slice(start, end);
   }
   return written;
 }

@@ -23,13 +23,10 @@ export function getPlace(
   return JSON.stringify(direct ? [channel, "direct", from] : [channel, "room", to]);
 }
 
-/** The agents that people have chosen with `/agent`. All gateways on one database have the same. */
-export type AgentChoices = ReturnType<typeof createAgentChoices>;
-
 /** The most choices that are kept: the oldest goes. */
 const MAX_CHOICES = 5000;
 
-/** Creates the choices that are kept in a store. */
+/** Creates the choices with `/agent` that are kept in a store. All gateways on one database have the same. */
 export function createAgentChoices(deps: StoredListDeps) {
   const stored = new StoredList<AgentChoice>("people.agents", deps);
   return {

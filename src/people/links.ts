@@ -9,17 +9,10 @@ import {
   type PersonPlace,
   Pairings,
 } from "./pairings.ts";
-import { createAgentChoices, type AgentChoices } from "./agent-choices.ts";
+import { createAgentChoices } from "./agent-choices.ts";
 
-/** The people on channels that the config does not name. All gateways on one database have the same. */
-export interface KnownPeople {
-  readonly pairings: Pairings;
-  readonly agentChoices: AgentChoices;
-  readonly links: PersonLinks;
-}
-
-/** Creates what a store keeps of people. */
-export const createPeople = (deps: PeopleDeps): KnownPeople => ({
+/** Creates what a store keeps of the people on channels that the config does not name. All gateways on one database have the same. */
+export const createPeople = (deps: PeopleDeps) => ({
   pairings: new Pairings(deps),
   agentChoices: createAgentChoices(deps),
   links: new PersonLinks(deps),

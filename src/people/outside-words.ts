@@ -1,4 +1,5 @@
 /** Links and recipients in a turn that only text from outside has named. */
+import { decodeHTML } from "entities/decode";
 import { isAllowedHost } from "../agent/reply/links.ts";
 import type { Config } from "../config/schema/index.ts";
 
@@ -13,7 +14,6 @@ const MAX_LENGTH = 512;
 const LINK_START = /(?:https?|ftps?|wss?):\/*|\/{2,}|\bwww\./gi;
 const HOST = /^(?:\[[\da-f:.]+\]|[\p{L}\p{M}\p{N}._\u3002\uff61-]+)/iu;
 const LOCAL = /[\p{L}\p{M}\p{N}.!#$%&'*+/=?^_`{|}~-]/u;
-const NO_LOCAL = /[^\p{L}\p{M}\p{N}.!#$%&'*+/=?^_`{|}~-]/u;
 const WORD = /[\p{L}\p{M}\p{N}._\u3002\uff61-]+/gu;
 /** Ends of file names that are no top-level domain of IANA's root zone: `report.txt` is no host, while `setup.sh` may be one. */
 const FILE_NAME =
@@ -44,18 +44,7 @@ const decodeRun = (run: string): string => {
     return run;
   }
 };
-const decodeEntity = (
-  all: string,
-  hex: string | undefined,
-  decimal: string | undefined,
-): string => {
-  const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
-  return code <= 0x10ffff ? String.fromCodePoint(code) : all;
-};
-const decode = (text: string): string =>
-  text
-    .replace(/&#(?:x([\da-f]{1,6})|(\d{1,7}));/gi, decodeEntity)
-    .replace(/(?:%[\da-f]{2})+/gi, decodeRun);
+const decode = (text: string): string => decodeHTML(text).replace(/(?:%[\da-f]{2})+/gi, decodeRun);
 
 /** The readings of a text: as it is, and without one and two layers of encoding. Invisible characters are gone. */
 function getReadings(text: string): Set<string> {
@@ -78,7 +67,7 @@ function addLinks(text: string, hosts: Set<string>): void {
 
 function getLocal(text: string, at: number): string {
   let start = at;
-  while (start > 0 && at - start < 64 && !NO_LOCAL.test(text[start - 1] as string)) start--;
+  while (start > 0 && at - start < 64 && LOCAL.test(text[start - 1] as string)) start--;
   return text.slice(start, at).replace(/^.*[?&](?:to|cc|bcc)=/i, "");
 }
 
@@ -191,7 +180,7 @@ function isLoneAddress(text: string): boolean {
     /\s/.test(whole.replace(/^[^<>@]{0,100}<([^<>\s]+)>$/, "$1"))
   )
     return false;
-  const found: Reach = { hosts: new Set(), recipients: new Set() };
+  const found = newReach();
   addReached(whole, found, { key: "to", isSeen: () => false });
   return found.hosts.size + found.recipients.size === 1;
 }

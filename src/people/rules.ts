@@ -96,12 +96,9 @@ export function renderRule({ agentId, tool, exact, any }: NewRule): string {
 }
 
 /**
- * The rules that were saved with decisions. They are in the store and not in the config: a config file may be read-only,
- * under version control or missing, and all gateways on one database need the same rules.
+ * Creates the rules that were saved with decisions. They are in the store and not in the config: a config file may be
+ * read-only, under version control or missing, and all gateways on one database need the same rules.
  */
-export type ApprovalRules = ReturnType<typeof createApprovalRules>;
-
-/** Creates the rules that are kept in a store. */
 export function createApprovalRules(deps: StoredListDeps) {
   const stored = new StoredList<ApprovalRule>("tools.rules", deps);
   return {

@@ -165,17 +165,6 @@ it("approval questions: the first approver who has a channel is asked, directly,
   expect((await deliveries()).map(({ status }) => status)).toEqual(["delivered"]);
 });
 
-it("approval questions: the conversation of the run is asked first if an approver wrote in it", async () => {
-  const incoming = { from: "rosa", direct: false, replyTo: "m1", thread: "t1" };
-  await ask({ ...SPEC, channel: "mm", to: "town", incoming });
-  expect(told()).toEqual(["text mm town"]);
-  expect(seen[0]?.what).toMatchObject({
-    thread: "t1",
-    replyTo: "m1",
-    text: expect.stringMatching(/bank\.transfer[^]*Reply "approve 7f3"/) as unknown,
-  });
-});
-
 it("approval questions: the next approver is asked if a question fails, each once, and the log says if none is left", async () => {
   answers = {
     tg: [{ status: "failed", reason: "blocked" }],

@@ -49,19 +49,6 @@ describe("a question", () => {
     );
   });
 
-  it("fits one message of each channel, however long the arguments are, and says what was cut", () => {
-    const worst = approval({
-      input: { text: "<&*_`".repeat(2000) },
-      tool: "t".repeat(500),
-      why: "w".repeat(2000),
-      agentId: "a".repeat(64),
-    });
-    const text = `${renderQuestion(worst)}\n\n${renderEnd({ verdict: "approve", by: "telegram:1234567890", at: 0 })}`;
-    expect(toDiscord(text).length).toBeLessThanOrEqual(2000);
-    expect(toHtml(text).length).toBeLessThanOrEqual(10_000);
-    expect(text).toMatch(/\[cut: \d+ characters; `rouse approvals 7f3` shows them\]/);
-  });
-
   it.each(LANGUAGES)(
     "in the language %s says the same, fits one message, and has labels for all buttons",
     (language) => {
@@ -79,6 +66,7 @@ describe("a question", () => {
         const text = `${renderQuestion(worst, language)}\n\n${end}`;
         expect(text.isWellFormed()).toBe(true);
         expect(toDiscord(text).length).toBeLessThanOrEqual(2000);
+        expect(toHtml(text).length).toBeLessThanOrEqual(10_000);
         expect(text).toContain("`rouse approvals 7f3`");
         const label = renderPhrase(language, `questions.labels.${verdict}`);
         expect(label.length).toBeGreaterThan(0);

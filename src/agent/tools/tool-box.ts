@@ -10,24 +10,12 @@ import {
 } from "../../vocabulary/tool-names.ts";
 import type { AgentExtensions, PickedTools, ToolTurn, TurnExtension } from "../types.ts";
 import type { McpEnvironment } from "./mcp-client.ts";
-import { McpServer, type McpServerState } from "./mcp-server.ts";
+import { McpServer } from "./mcp-server.ts";
 import { offerServerTools } from "./mcp-tools.ts";
 import { toModelName, type OfferedTool } from "./offered-tool.ts";
 import { offerPluginTool } from "./plugin-tools.ts";
 
-export interface ToolBox {
-  /**
-   * The tools of servers and plugins that `patterns` name, with what servers say of them inside the boundary. A server that
-   * cannot be reached in time is a warning, and so are tools that no model can be given.
-   */
-  pick(patterns: ToolPatterns, turn: ToolTurn): Promise<PickedTools>;
-  /** Connects to the servers that one of the patterns covers, and stays connected. */
-  start(patterns: readonly string[]): void;
-  /** Returns the states of the servers. */
-  states(): McpServerState[];
-  /** Ends the connections, and the programs of servers. */
-  close(): Promise<void>;
-}
+export type ToolBox = ReturnType<typeof createToolBox>;
 
 export interface ToolBoxOptions extends McpEnvironment {
   servers: Config["mcp"]["servers"];
@@ -59,7 +47,7 @@ export function createToolBox({
   servers: configured,
   tools: pluginTools,
   ...environment
-}: ToolBoxOptions): ToolBox {
+}: ToolBoxOptions) {
   const servers = Object.entries(configured).map(
     ([name, server]) => [name, new McpServer({ ...environment, name, server })] as const,
   );
@@ -88,7 +76,11 @@ export function createToolBox({
   };
 
   return {
-    async pick(patterns, turn) {
+    /**
+     * The tools of servers and plugins that `patterns` name, with what servers say of them inside the boundary. A server that
+     * cannot be reached in time is a warning, and so are tools that no model can be given.
+     */
+    async pick(patterns: ToolPatterns, turn: ToolTurn): Promise<PickedTools> {
       const own = await Promise.all(
         pluginTools.flatMap(({ plugin, value }) =>
           value
@@ -114,10 +106,13 @@ export function createToolBox({
         ]),
       };
     },
-    start(patterns) {
+    /** Connects to the servers that one of the patterns covers, and stays connected. */
+    start(patterns: readonly string[]): void {
       for (const [name, server] of servers) if (allNameSource([patterns], name)) server.start();
     },
+    /** Returns the states of the servers. */
     states: () => servers.map(([, server]) => server.state),
+    /** Ends the connections, and the programs of servers. */
     close: createCloser(servers.map(([, server]) => server)),
   };
 }
