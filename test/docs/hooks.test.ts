@@ -2,7 +2,6 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { agentBody, wakeBody } from "../../src/turns/validate.ts";
-import { openApiDocument } from "../../src/http/openapi/document.ts";
 import { createWorld, TOKEN, type World } from "../e2e/world.ts";
 
 const PAGE = readFileSync(resolve(import.meta.dirname, "../../docs/hooks.md"), "utf8");
@@ -49,15 +48,5 @@ describe("docs/hooks.md", () => {
     ["Agent", agentBody],
   ])("%s: names every field", (heading, body) => {
     expect(firstColumn(heading).toSorted()).toEqual(Object.keys(body.shape).toSorted());
-  });
-
-  it("names the statuses that the interface's description has", () => {
-    const { paths } = openApiDocument("/hooks") as {
-      paths: Record<string, { post: { responses: object } }>;
-    };
-    const described = ["wake", "agent"].flatMap((path) =>
-      Object.keys(paths[`/hooks/${path}`]?.post.responses ?? {}),
-    );
-    expect(firstColumn("Status codes")).toEqual([...new Set(described)].toSorted());
   });
 });

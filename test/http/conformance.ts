@@ -33,7 +33,8 @@ export function expectDocumented(method: string, url: string, status: number, bo
   if (!operation && /^\/v1(?:\/|$)/.test(path))
     return expectSchema(PLATFORM_ERROR, body, `${method} ${path} ${status}`);
   if (!operation) return;
-  const response = operation.responses[String(status)];
+  const { responses } = operation;
+  const response = responses[String(status)] ?? responses[`${String(status)[0]}XX`];
   expect(
     response,
     `${method} ${path} answered ${status}, which the document does not have`,

@@ -32,7 +32,7 @@ it("docs/knowledge.md: every curl on the page works", async () => {
       expect([command, status]).toEqual([command, "200"]);
       answers.push(JSON.parse(body) as Record<string, unknown>);
     }
-    expect(answers).toHaveLength(5);
+    expect(answers).toHaveLength(4);
     expect(answers[0]).toMatchObject({
       status: "ready",
       title: "Handbook",

@@ -52,20 +52,6 @@ afterAll(async () => {
 });
 
 describe("documents that a plugin reads", () => {
-  it("are listed among the formats", async () => {
-    const { status, body } = await world.get("formats");
-    expect(status).toBe(200);
-    expect(body.data).toContainEqual({
-      id: "note",
-      object: "knowledge.format",
-      mime_type: "text/x-note",
-      extensions: ["note", "notes"],
-      available: true,
-      missing: [],
-    });
-    expect(body.data.map(({ id }: { id: string }) => id)).toContain("pdf");
-  });
-
   it("are found, with headings, pages and title", async () => {
     const { status, body } = await world.index(
       "garden.NOTES",

@@ -64,7 +64,7 @@ describe("/v1/agents", () => {
 });
 
 describe("the published document", () => {
-  it("has every route with the errors it may answer", async () => {
+  it("has every route, with the shape of its errors", async () => {
     const { paths, components } = (await (await fetch(`${world.url}/openapi.json`)).json()) as {
       paths: Record<string, Record<string, { responses: object; security: unknown }>>;
       components: { schemas: object };
@@ -87,7 +87,7 @@ describe("the published document", () => {
     for (const [, methods] of own)
       for (const operation of Object.values(methods)) {
         expect(Object.keys(operation.responses)).toEqual(
-          expect.arrayContaining(["200", "401", "403", "429", "500", "503"]),
+          expect.arrayContaining(["200", "4XX", "5XX"]),
         );
         expect(operation.security).toEqual([{ apiKey: [] }]);
       }

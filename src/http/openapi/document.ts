@@ -17,20 +17,7 @@ import {
   wakeAnswer,
 } from "./schemas.ts";
 
-const HOOK_ERRORS = failures(errorAnswer, {
-  "400": "Something in the request is wrong; `issues` names each field.",
-  "401": "The token is missing or wrong.",
-  "403": "The caller's address is not allowed.",
-  "404": "Hooks are off, or no mapping names the path.",
-  "405": "Only POST.",
-  "408": "The body took too long.",
-  "409": "The idempotency key came with another body.",
-  "413": "The body is too large.",
-  "415": "The content type is not supported.",
-  "429": "Too many failed attempts.",
-  "500": "Something failed inside the gateway.",
-  "503": "Nothing was accepted; try again later.",
-});
+const HOOK_ERRORS = failures(errorAnswer);
 const NULLS = "`null` for an optional field is treated as absent.";
 const id = z.object({ id: z.string() });
 
@@ -40,7 +27,7 @@ const receipt = (operationId: string, summary: string, schema: z.ZodType) => ({
   requestParams: { path: id },
   responses: {
     "200": answers("The receipt.", schema),
-    ...failures(errorAnswer, { "404": "Not there, or not this caller's." }),
+    ...HOOK_ERRORS,
   },
 });
 
@@ -103,7 +90,7 @@ const PROBE_PATHS: ZodOpenApiPathsObject = {
       summary: "Alive",
       responses: {
         "200": { description: "ok" },
-        ...failures(errorAnswer, { "404": "Another method than GET." }),
+        ...HOOK_ERRORS,
       },
     },
   },
@@ -118,7 +105,7 @@ const PROBE_PATHS: ZodOpenApiPathsObject = {
       ],
       responses: {
         "200": { description: "ready" },
-        ...failures(errorAnswer, { "401": "Details are for the operator." }),
+        ...HOOK_ERRORS,
         "503": { description: "unready" },
       },
     },

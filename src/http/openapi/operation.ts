@@ -4,8 +4,6 @@ import type { ZodOpenApiOperationObject, ZodOpenApiResponseObject } from "zod-op
 /** One method of an address in the published document. */
 export type Operation = ZodOpenApiOperationObject;
 
-type Responses<S extends string> = Record<S, ZodOpenApiResponseObject>;
-
 /** An answer in JSON. */
 export const answers = (description: string, schema: z.ZodType): ZodOpenApiResponseObject => ({
   description,
@@ -18,14 +16,13 @@ export const sends = (schema: z.ZodType) => ({
   content: { "application/json": { schema } },
 });
 
-/** Failures by status, each with its reason and in the shape of `schema`. */
-export function failures<S extends string>(
-  schema: z.ZodType,
-  reasons: Record<S, string>,
-): Responses<S> {
-  const found = Object.entries<string>(reasons).map(([status, reason]) => [
-    status,
-    answers(reason, schema),
-  ]);
-  return Object.fromEntries(found) as Responses<S>;
+/** The failures of an operation: all have one shape, and a code that says what happened. */
+export function failures(schema: z.ZodType): Record<"4XX" | "5XX", ZodOpenApiResponseObject> {
+  return {
+    "4XX": answers("Refused: `message` says what to change.", schema),
+    "5XX": answers(
+      "Failed inside the gateway or behind it; `retry-after` says when to try again.",
+      schema,
+    ),
+  };
 }

@@ -136,11 +136,6 @@ export const APPROVAL_ROUTES: ApiRoutes = {
       summary: "Decide about a call",
       answer: approvalAnswer,
       body: decisionBody,
-      errors: {
-        "400": "Something in the request is wrong, or the verdict does not fit.",
-        "409":
-          "It was decided before, its time is over, its run has ended, or the call has changed.",
-      },
       async handle({ key, id, body: { verdict, note } }, parts) {
         const { approvals, snapshot } = parts;
         // An attempt of a key that may not decide is kept with the approval.

@@ -26,7 +26,7 @@ import {
 } from "./knowledge-schema.ts";
 import { badRequest, notThere } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
-import { BODY_ERRORS, defineRoute, toList, type ApiRoutes } from "./types.ts";
+import { defineRoute, toList, type ApiRoutes } from "./types.ts";
 
 /** A document as the platform API shows it. */
 export async function documentView(
@@ -106,13 +106,6 @@ function found<T>(value: T | undefined): T {
 const findDocument = async (id: string, key: ApiKey, { knowledge, keys }: HttpContext) =>
   found(await knowledge.get(key.tenant, id, await getAccess(key, keys)));
 
-const UPLOADED_ERRORS = {
-  ...BODY_ERRORS,
-  "409": "The bytes are there already, and `on_duplicate` is `error`.",
-  "413": "The request, a file or a field is too large, or there are too many files.",
-  "415": "The content type is not one of these.",
-};
-
 /** The routes of documents. */
 export const KNOWLEDGE_ROUTES: ApiRoutes = {
   "/knowledge/upload": {
@@ -122,7 +115,6 @@ export const KNOWLEDGE_ROUTES: ApiRoutes = {
       summary: "Upload documents: a form with files, or one document in JSON",
       answer: uploadedAnswer,
       ok: "With `wait`: the work is over. Or: the bytes were there already.",
-      errors: UPLOADED_ERRORS,
       details: {
         requestBody: {
           required: true,

@@ -202,7 +202,6 @@ export const showResponse = defineRoute({
   operationId: "showResponse",
   summary: "A response that was kept",
   answer: responseAnswer,
-  errors: { "400": "`stream` is not supported here." },
   async handle({ c, key, id }, { earlierRuns }) {
     if (c.req.query("stream") === "true")
       throw badRequest(

@@ -9,7 +9,7 @@ import { KNOWLEDGE_ROUTES } from "./knowledge-documents.ts";
 import { AGENT_ROUTES } from "./models.ts";
 import { createResponse, showResponse } from "./responses.ts";
 import { responsesBody } from "./responses-schema.ts";
-import { BODY_ERRORS, describeRoute, problems, type ApiRoute, type ApiRoutes } from "./types.ts";
+import { describeRoute, type ApiRoute, type ApiRoutes } from "./types.ts";
 
 const turnHeaders = z.object({
   "x-session-id": z
@@ -35,13 +35,6 @@ const defineTurn = (
     operationId,
     summary,
     answer,
-    errors: {
-      ...BODY_ERRORS,
-      "404": "The model or the earlier response is not there for this key.",
-      "409": "The Idempotency-Key came with another body before.",
-      "502": "The model's provider rejected the request, or its answer could not be used.",
-      "504": "The turn took too long.",
-    },
     details: {
       requestParams: { header: turnHeaders },
       requestBody: sends(sent),
@@ -82,19 +75,6 @@ export const ROUTES: ApiRoutes = {
   ...KNOWLEDGE_ROUTES,
 };
 
-/** Failures that every route may answer. */
-const COMMON_ERRORS = problems({
-  "401": "The API key is missing, wrong or revoked.",
-  "403": "The key does not have the scope, or is not in `tools.approvers`.",
-  "429":
-    "More requests than the key's rate limit, or the model's provider limits its callers; `retry-after` says when.",
-  "500": "Something failed inside the gateway.",
-  "503":
-    "Too many requests at the same time, the model's provider is away, or the gateway is stopping; `retry-after` says when.",
-});
-
-const NOT_THERE = problems({ "404": "It is not there for this key." });
-
 /** Describes one method of an address for the published document. */
 function describe(path: string, { doc }: ApiRoute): Operation {
   const ofId = path.includes("/:id");
@@ -102,7 +82,6 @@ function describe(path: string, { doc }: ApiRoute): Operation {
     ...doc,
     security: [{ apiKey: [] }],
     ...(ofId && { requestParams: { path: z.object({ id: z.string() }), ...doc.requestParams } }),
-    responses: { ...(ofId && NOT_THERE), ...doc.responses, ...COMMON_ERRORS },
   };
 }
 

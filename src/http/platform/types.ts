@@ -27,17 +27,13 @@ export interface ApiRoute {
   /** The scope that a key needs for it. Undefined: the route itself decides who may use it. */
   scope: Scope | undefined;
   handle(c: Context<PlatformEnv>, parts: PlatformParts): Response | Promise<Response>;
-  /** Its description in the published document, without the failures that every route may answer. */
+  /** Its description in the published document. */
   doc: Operation;
 }
 
 export type Method = "GET" | "POST" | "DELETE";
 /** Routes by their address below `/v1`. */
 export type ApiRoutes = Record<string, Partial<Record<Method, ApiRoute>>>;
-
-/** Failures of the platform API by status, each with its reason. */
-export const problems = <S extends string>(reasons: Record<S, string>) =>
-  failures(apiErrorAnswer, reasons);
 
 /** The parts of a request, checked. */
 interface Asked<Q, B> {
@@ -61,8 +57,6 @@ interface OperationSpec<Q extends z.ZodType, B extends z.ZodType> {
   ok?: string;
   query?: Q;
   body?: B;
-  /** Failures by status besides those that every route, one with a query or a body, or one of an id may answer. */
-  errors?: Record<string, string>;
   /** Further parts of its description. */
   details?: Partial<Operation>;
 }
@@ -77,14 +71,6 @@ interface RouteSpec<Q extends z.ZodType, B extends z.ZodType> extends OperationS
   ): Answered | Promise<Answered>;
 }
 
-const WRONG = "Something in the request is wrong; `param` names the field.";
-export const BODY_ERRORS = {
-  "400": WRONG,
-  "408": "The body took too long.",
-  "413": "The body is too large.",
-  "415": "The content type is not JSON.",
-};
-
 /** Describes a route for the published document. */
 export function describeRoute<Q extends z.ZodType, B extends z.ZodType>({
   operationId,
@@ -93,10 +79,8 @@ export function describeRoute<Q extends z.ZodType, B extends z.ZodType>({
   ok = summary,
   query,
   body,
-  errors,
   details,
 }: OperationSpec<Q, B>): Operation {
-  const wrong: Record<string, string> = body ? BODY_ERRORS : query ? { "400": WRONG } : {};
   return {
     operationId,
     summary,
@@ -105,7 +89,7 @@ export function describeRoute<Q extends z.ZodType, B extends z.ZodType>({
     ...details,
     responses: {
       "200": answers(ok, answer),
-      ...problems({ ...wrong, ...errors }),
+      ...failures(apiErrorAnswer),
       ...details?.responses,
     },
   };
