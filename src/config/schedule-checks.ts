@@ -24,7 +24,7 @@ export function toTrigger({
 export function findScheduleIssues(schedule: ScheduleConfig): Issue[] {
   const issues: Issue[] = [];
   const wrong = (path: string, message: string): void => void issues.push({ path, message });
-  const { id, every, prompt, wake, deliver } = schedule;
+  const { id, every, prompt } = schedule;
   if (id === HEARTBEAT_ID)
     wrong(
       "id",
@@ -41,14 +41,7 @@ export function findScheduleIssues(schedule: ScheduleConfig): Issue[] {
     const parsed = parseTrigger(toTrigger(schedule));
     if (!parsed.ok) wrong(parsed.field, parsed.message);
   }
-  if ((prompt === undefined) === (wake === undefined)) wrong("", "needs either `prompt` or `wake`");
-  if (prompt?.trim() === "") wrong("prompt", "must not be blank");
-  if (wake?.trim() === "") wrong("wake", "must not be blank");
-  if (wake !== undefined && deliver !== undefined)
-    wrong(
-      "deliver",
-      "has no effect with `wake`: the reply of the heartbeat goes where `heartbeat` of the agent says",
-    );
+  if (prompt.trim() === "") wrong("prompt", "must not be blank");
   return issues;
 }
 

@@ -8,14 +8,6 @@ export interface Places {
   files: readonly string[];
 }
 
-export interface FileWatcher {
-  /** Watches these places instead of those before. A change that waits to be reported is reported still. */
-  watch(places: Places): void;
-  /** Reports a change, as if a file had changed now. */
-  changed(): void;
-  close(): void;
-}
-
 /** Between two looks. A change is reported when a look finds no further one, so that files that are saved together are read together. */
 const LOOK_MS = 200;
 /** A change waits at most so long, whatever else is written meanwhile. */
@@ -66,11 +58,13 @@ export function haveChanged(places: Places, noted: Stamps, since: number): boole
   return false;
 }
 
+export type FileWatcher = ReturnType<typeof watchFiles>;
+
 /**
  * Looks at places again and again, and calls `onChange` when it has been quiet for a while after a change. Looking finds what
  * notices of the system miss: links on the way that are replaced, and files of other machines.
  */
-export function watchFiles(onChange: () => void): FileWatcher {
+export function watchFiles(onChange: () => void) {
   let places: Places = { dirs: [], files: [] };
   let seen = stampPlaces(places);
   let waitingSince: number | undefined;
@@ -94,11 +88,13 @@ export function watchFiles(onChange: () => void): FileWatcher {
 
   lookLater(LOOK_MS);
   return {
-    watch(next) {
+    /** Watches these places instead of those before. A change that waits to be reported is reported still. */
+    watch(next: Places): void {
       places = next;
       seen = stampPlaces(next);
     },
-    changed: () => void (waitingSince ??= performance.now()),
-    close: () => clearTimeout(timer),
+    /** Reports a change, as if a file had changed now. */
+    changed: (): void => void (waitingSince ??= performance.now()),
+    close: (): void => clearTimeout(timer),
   };
 }

@@ -43,23 +43,6 @@ export interface BreakerState {
 /** A breaker, and how many jobs wait for it at this gateway. */
 export type WaitState = BreakerState & { waiting: number };
 
-export interface Breaker {
-  /**
-   * Asks for permission for a call. `limited`: also refused while as many calls are under way as the limit says. `urgent`:
-   * somebody waits for it, so that it may test an open breaker before the time, but not before the one that the other side asked for.
-   */
-  enter(of: string, limited?: boolean, urgent?: boolean): Pass | Refusal;
-  isOpen(of: string): boolean;
-  /** The number of calls that could enter now: `Infinity` if there is no limit. */
-  room(of: string): number;
-  /** Opens a breaker before any call: at start, for what was away when the process ended. */
-  open(of: string, until: number): void;
-  /** Lets the next call test a breaker that is open: another gateway had an answer. */
-  testNow(of: string): void;
-  /** Breakers that are open or limited, or have calls under way. */
-  states(): BreakerState[];
-}
-
 /** The longest wait that the other side may ask for: a longer one is cut to it. */
 export const MAX_RETRY_AFTER_MS = 900_000;
 
@@ -102,7 +85,8 @@ interface Entry {
 
 export const isRefusal = (result: Pass | Refusal): result is Refusal => "until" in result;
 
-class Breakers implements Breaker {
+/** The breakers of all that is called. One is made by the first call of what it is for, and is closed. */
+export class Breaker {
   readonly #options: BreakerOptions;
   readonly #entries = new Map<string, Entry>();
 
@@ -110,6 +94,10 @@ class Breakers implements Breaker {
     this.#options = options;
   }
 
+  /**
+   * Asks for permission for a call. `limited`: also refused while as many calls are under way as the limit says. `urgent`:
+   * somebody waits for it, so that it may test an open breaker before the time, but not before the one that the other side asked for.
+   */
   enter(of: string, limited = false, urgent = false): Pass | Refusal {
     const now = this.#now();
     const entry = this.#entry(of);
@@ -136,6 +124,7 @@ class Breakers implements Breaker {
     return this.#entries.get(of)?.since !== undefined;
   }
 
+  /** The number of calls that could enter now: `Infinity` if there is no limit. */
   room(of: string): number {
     const entry = this.#entries.get(of);
     if (!entry) return Infinity;
@@ -143,10 +132,12 @@ class Breakers implements Breaker {
     return Math.max(0, Math.floor(entry.limit) - entry.running.size);
   }
 
+  /** Opens a breaker before any call: at start, for what was away when the process ended. */
   open(of: string, until: number): void {
     this.#open(of, this.#entry(of), toMonotonic(until, this.#options.clock));
   }
 
+  /** Lets the next call test a breaker that is open: another gateway had an answer. */
   testNow(of: string): void {
     const entry = this.#entries.get(of);
     if (entry?.since === undefined || entry.probe) return;
@@ -166,6 +157,7 @@ class Breakers implements Breaker {
     this.#options.onChange?.(of, "opened");
   }
 
+  /** Returns the breakers that are open or limited, or have calls under way. */
   states(): BreakerState[] {
     const { clock } = this.#options;
     const now = this.#now();
@@ -275,9 +267,4 @@ function grow(entry: Entry): void {
   if (entry.limit === Infinity) return;
   entry.limit += entry.limit < entry.threshold ? 1 : 1 / entry.limit;
   if (entry.limit >= MAX_LIMIT) entry.limit = entry.threshold = Infinity;
-}
-
-/** Creates breakers that are all closed. A breaker is made by the first call of what it is for. */
-export function createBreaker(options: BreakerOptions): Breaker {
-  return new Breakers(options);
 }

@@ -144,42 +144,6 @@ function addProcess({ addCounter, addGauge }: MetricRegistry): () => void {
   return () => void delay.disable();
 }
 
-/** Everything that the gateway counts. All calls are cheap enough for every request; times are seconds. */
-export interface Metrics {
-  /** The hook paths that may be a label; all others count as `other`. `wake` and `agent` are always among them. */
-  setPaths(paths: readonly string[]): void;
-  /** Gauges that are read at each scrape, by names such as `runs.queued`. */
-  watchCounts(read: () => Promise<Record<string, number>>): void;
-  /** `read`: how long the oldest body has been kept beyond retention, in milliseconds. */
-  watchBodies(read: () => Promise<number>): void;
-  /** Reads the health of the channels at each scrape. */
-  watchChannels(read: () => readonly { id: string; ok: boolean }[]): void;
-  /** Reads how the MCP servers do at each scrape. Idle ones are left out. */
-  watchMcpServers(
-    read: () => readonly { name: string; state: string; tools: number; losses: number }[],
-  ): void;
-  watchBreakers(read: () => readonly { of: string; state: string; waiting: number }[]): void;
-  hookAnswered(hook: { path: string; outcome: string; seconds: number }): void;
-  /** A mapping failed, and the sender was answered 200 because it disables hooks that answer with errors. */
-  failureAcknowledged(path: string): void;
-  /** Counts a refused request that its sender does not send again. Only for paths of the config. */
-  requestLost(labels: { path: string; reason: string }): void;
-  refused(reason: string): void;
-  /** A signature fitted; `secret` is which of the path's secrets, from 0. */
-  signed(hook: { path: string; secret: number }): void;
-  runStarted(run: { waitSeconds: number }): void;
-  runEnded(run: { status: string; seconds: number }): void;
-  /** A run has used a model. `costUsd` is absent if the price is unknown. */
-  modelUsed(run: ModelUse): void;
-  deliveryEnded(delivery: { channel: string; status: string }): void;
-  /** The newest times of answers, of waits before a start, and of runs. */
-  latencies(): { answers: Percentiles | null; waits: Percentiles | null; runs: Percentiles | null };
-  /** Everything in Prometheus' text format. */
-  render(): Promise<string>;
-  /** Ends the measuring of the event loop. */
-  close(): void;
-}
-
 /** The use of a model by a run; `mapping` is empty for a run without one. */
 export interface ModelUse {
   agent: string;
@@ -296,8 +260,11 @@ function createUsageCounters({ addCounter }: MetricRegistry): (use: ModelUse) =>
   };
 }
 
-/** The counters and histograms of one gateway, in a registry of its own. */
-export function createMetrics(): Metrics {
+/** Everything that the gateway counts. All calls are cheap enough for every request; times are seconds. */
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/** Creates the counters and histograms of one gateway, in a registry of its own. */
+export function createMetrics() {
   const registry = createRegistry();
   const { addGauge, addRowGauges } = registry;
   const endProcess = addProcess(registry);
@@ -312,7 +279,8 @@ export function createMetrics(): Metrics {
   let paths = new Set(OWN_PATHS);
 
   return {
-    setPaths(configured) {
+    /** Sets the hook paths that may be a label; all others count as `other`. `wake` and `agent` are always among them. */
+    setPaths(configured: readonly string[]): void {
       paths = new Set([...OWN_PATHS, ...configured]);
       // The series begins at 0: the first failure of a path has to be an increase.
       for (const path of configured) {
@@ -320,7 +288,8 @@ export function createMetrics(): Metrics {
         lost.inc({ path, reason: "body_too_large" }, 0);
       }
     },
-    watchCounts: (read) =>
+    /** Adds gauges that are read at each scrape, by names such as `runs.queued`. */
+    watchCounts: (read: () => Promise<Record<string, number>>): void =>
       addGauge(
         "rouse_store_rows",
         "Rows of the store by kind and state.",
@@ -334,7 +303,8 @@ export function createMetrics(): Metrics {
           }
         },
       ),
-    watchBodies: (read) =>
+    /** `read`: how long the oldest body has been kept beyond retention, in milliseconds. */
+    watchBodies: (read: () => Promise<number>): void =>
       addGauge(
         "rouse_store_bodies_overdue_seconds",
         "How long the oldest body whose runs have ended has been kept beyond hooks.retention.",
@@ -347,7 +317,8 @@ export function createMetrics(): Metrics {
           else gauge.set(overdue / 1000);
         },
       ),
-    watchChannels: (read) =>
+    /** Reads the health of the channels at each scrape. */
+    watchChannels: (read: () => readonly { id: string; ok: boolean }[]): void =>
       addRowGauges({ label: "channel", read, toName: ({ id }) => id }, [
         [
           "rouse_channel_up",
@@ -355,7 +326,10 @@ export function createMetrics(): Metrics {
           ({ ok }) => (ok ? 1 : 0),
         ],
       ]),
-    watchMcpServers(read) {
+    /** Reads how the MCP servers do at each scrape. Idle ones are left out. */
+    watchMcpServers(
+      read: () => readonly { name: string; state: string; tools: number; losses: number }[],
+    ): void {
       const readUsed = () => read().filter(({ state }) => state !== "idle");
       addRowGauges({ label: "server", read: readUsed, toName: ({ name }) => name }, [
         [
@@ -371,7 +345,7 @@ export function createMetrics(): Metrics {
         ],
       ]);
     },
-    watchBreakers: (read) =>
+    watchBreakers: (read: () => readonly { of: string; state: string; waiting: number }[]): void =>
       addRowGauges({ label: "of", read, toName: ({ of }) => of }, [
         [
           "rouse_breaker_open",
@@ -384,32 +358,47 @@ export function createMetrics(): Metrics {
           ({ waiting }) => waiting,
         ],
       ]),
-    hookAnswered({ path, outcome, seconds }) {
+    hookAnswered({
+      path,
+      outcome,
+      seconds,
+    }: {
+      path: string;
+      outcome: string;
+      seconds: number;
+    }): void {
       hooks.inc({ path: paths.has(path) ? path : OTHER, outcome });
       answers.observe({ outcome }, seconds);
       recent.answers.add(seconds);
     },
-    failureAcknowledged: (path) => acknowledged.inc({ path }),
-    refused: (reason) => refusals.inc({ reason: boundReason(reason) }),
-    requestLost: (labels) => lost.inc(labels),
-    signed: (labels) => signatures.inc(labels),
-    runStarted({ waitSeconds }) {
+    /** A mapping failed, and the sender was answered 200 because it disables hooks that answer with errors. */
+    failureAcknowledged: (path: string): void => acknowledged.inc({ path }),
+    refused: (reason: string): void => refusals.inc({ reason: boundReason(reason) }),
+    /** Counts a refused request that its sender does not send again. Only for paths of the config. */
+    requestLost: (labels: { path: string; reason: string }): void => lost.inc(labels),
+    /** A signature fitted; `secret` is which of the path's secrets, from 0. */
+    signed: (labels: { path: string; secret: number }): void => signatures.inc(labels),
+    runStarted({ waitSeconds }: { waitSeconds: number }): void {
       waits.observe(waitSeconds);
       recent.waits.add(waitSeconds);
     },
-    runEnded({ status, seconds }) {
+    runEnded({ status, seconds }: { status: string; seconds: number }): void {
       runs.observe({ status }, seconds);
       recent.runs.add(seconds);
     },
+    /** A run has used a model. `costUsd` is absent if the price is unknown. */
     modelUsed: createUsageCounters(registry),
-    deliveryEnded: ({ channel, status }) =>
+    deliveryEnded: ({ channel, status }: { channel: string; status: string }): void =>
       deliveries.inc({ channel: boundChannel(channel), status }),
+    /** The newest times of answers, of waits before a start, and of runs. */
     latencies: () => ({
       answers: recent.answers.read(),
       waits: recent.waits.read(),
       runs: recent.runs.read(),
     }),
+    /** Renders everything in Prometheus' text format. */
     render: registry.render,
+    /** Ends the measuring of the event loop. */
     close: endProcess,
   };
 }

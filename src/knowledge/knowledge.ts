@@ -2,7 +2,7 @@ import { appendFile, chmod, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import type { KnowledgeConfig } from "../config/schema/knowledge.ts";
-import { createBreaker, type Breaker } from "../core/breaker.ts";
+import { Breaker } from "../core/breaker.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import { shareInTurn } from "../core/pause.ts";
@@ -53,7 +53,7 @@ async function makePrivate(file: string): Promise<string> {
  */
 export async function createKnowledge(options: KnowledgeOptions): Promise<Knowledge> {
   const { dir, sql, env = {}, clock, log, config, embed } = options;
-  const { breaker = createBreaker({ clock }) } = options;
+  const { breaker = new Breaker({ clock }) } = options;
   const tmp = stagingFolder(dir);
   await mkdir(tmp, { recursive: true, mode: 0o700 });
   const settings = {

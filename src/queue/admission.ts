@@ -14,7 +14,7 @@ import {
 } from "../store/types.ts";
 import { type BudgetAccount, type Need, toNeed } from "./account.ts";
 import { createBatches, type Batches, type Joined } from "./batches.ts";
-import { fullFailure, createNotices, createReasons } from "./limit-text.ts";
+import { fullFailure, createLimitLog, createReasons } from "./limit-text.ts";
 import { findMissing, Reservations, type Missing } from "./reservations.ts";
 import { createReleaser, type Released } from "./releaser.ts";
 import { sumUp } from "./windows.ts";
@@ -93,7 +93,7 @@ export class Admission {
   readonly #batches: Batches;
   readonly #release: () => Promise<Released>;
   readonly #reasons: ReturnType<typeof createReasons>;
-  readonly #notify: ReturnType<typeof createNotices>;
+  readonly #logLimit: ReturnType<typeof createLimitLog>;
   readonly #active = new Map<string, Active>();
   #isRestored = false;
   /** There may be runs that are parked. */
@@ -106,7 +106,7 @@ export class Admission {
     this.#reservations = new Reservations(deps);
     this.#batches = createBatches(deps.batches);
     this.#reasons = createReasons(deps.store);
-    this.#notify = createNotices(deps);
+    this.#logLimit = createLimitLog(deps);
     this.#release = createReleaser({
       ...deps,
       findRoom: (budgets) => this.#reservations.findRoom(budgets),
@@ -339,7 +339,7 @@ export class Admission {
 
   #hold(parked: LimitReason, now: Ms): void {
     this.#mayWait = true;
-    this.#notify(parked, now);
+    this.#logLimit(parked, now);
   }
 
   /** Looks for parked runs that have room, soon. */

@@ -1,8 +1,6 @@
-import type { LimitsConfig } from "../config/schema/limits.ts";
-import { type Failure, safeError } from "../core/errors.ts";
+import type { Failure } from "../core/errors.ts";
 import { plural } from "../core/text.ts";
-import { buildHeartbeatEvent } from "./heartbeat.ts";
-import type { Ms, NewSystemEvent, LimitReason, Store } from "../store/types.ts";
+import type { Ms, LimitReason, Store } from "../store/types.ts";
 import type { Budget, AdmissionDeps } from "./types.ts";
 
 /** Runs whose reason is written again together: the newest, which are those that people look at. */
@@ -39,66 +37,29 @@ export function createReasons(store: Store) {
   };
 }
 
-/** The main session hears of a limit at most so often. */
-const NOTICE_MS = 3_600_000;
+/** The log has a limit that holds runs back at most so often. */
+const LOG_MS = 3_600_000;
 
-/** Tells the main session of limits that hold runs back, each once an hour: all gateways give the notice the same id. */
-export function createNotices({ store, log, snapshot }: AdmissionDeps) {
-  const notifiedAt = new Map<string, Ms>();
+/** Creates what logs the limits that hold runs back. */
+export function createLimitLog({ log }: Pick<AdmissionDeps, "log">) {
+  const loggedAt = new Map<string, Ms>();
   return (parked: LimitReason, now: Ms): void => {
-    if (now - (notifiedAt.get(toLimitKey(parked)) ?? 0) < NOTICE_MS) return;
-    notifiedAt.set(toLimitKey(parked), now);
+    if (now - (loggedAt.get(toLimitKey(parked)) ?? 0) < LOG_MS) return;
+    loggedAt.set(toLimitKey(parked), now);
     log.warn({ scope: parked.scope, limit: parked.limit }, "a limit is reached: runs are parked");
-    const id = `sev_limit:${toLimitKey(parked)}:${Math.floor(now / NOTICE_MS)}`;
-    const notice = buildNotice(parked, snapshot().budgets.all, snapshot().agents.default.id, now);
-    store
-      .commit((tx) => tx.systemEvents.add({ ...notice, id }))
-      .catch((error: unknown) =>
-        log.error({ err: safeError(error) }, "the main session could not be notified of a limit"),
-      );
   };
 }
 
 /** The seconds of `Retry-After` if no more runs may wait. */
 const FULL_SECONDS = 30;
 
-const WHAT: Record<LimitReason["limit"], (count: number) => string> = {
-  runsPerHour: (count) => `${plural(count, "run")} within an hour`,
-  concurrent: (count) => `${plural(count, "run")} at the same time`,
-  tokensPerDay: (count) => `${plural(count, "token")} within a day`,
-  "budget.perDay": (count) => `${count} USD within a day`,
-};
-
 function renderScope(scope: string): string {
   const [kind, ...rest] = scope.split(":");
   return kind === "hooks" ? "all hooks together" : `the ${kind} "${rest.join(":")}"`;
 }
 
-/** The number of a limit; undefined if it is not set. */
-export const getLimit = (
-  { budget, ...limits }: LimitsConfig,
-  name: LimitReason["limit"],
-): number | undefined => (name === "budget.perDay" ? budget?.perDay : limits[name]);
-
 /** A limit's name. */
-export const toLimitKey = ({ scope, limit }: LimitReason): string => `${scope} ${limit}`;
-
-/** Builds the notice for the main session that a limit begins to hold runs back. */
-function buildNotice(
-  parked: LimitReason,
-  budgets: readonly Budget[],
-  agentId: string,
-  now: Ms,
-): NewSystemEvent {
-  const limits = budgets.find(({ scope }) => scope === parked.scope)?.limits ?? {};
-  const count = getLimit(limits, parked.limit) ?? 0;
-  const until =
-    parked.until === undefined
-      ? ""
-      : ` The next may start at ${new Date(parked.until).toISOString()}.`;
-  const text = `Limit reached: ${renderScope(parked.scope)} may use ${WHAT[parked.limit](count)} (limits.${parked.limit}). Further runs wait, none is lost.${until}`;
-  return buildHeartbeatEvent(agentId, now, "limits", text);
-}
+const toLimitKey = ({ scope, limit }: LimitReason): string => `${scope} ${limit}`;
 
 /** The failure that a caller gets if no more runs may wait. */
 export function fullFailure({ scope, limits }: Budget): Failure {

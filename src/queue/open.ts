@@ -3,18 +3,14 @@ import { Admission } from "./admission.ts";
 import { ParkingLot } from "./parking-lot.ts";
 import type { AdmissionDeps } from "./types.ts";
 
-/** The parts that decide which job may start now. */
-export interface QueueParts {
-  admission: Admission;
-  /** Holds runs and deliveries that wait for a model or a channel that is away. */
-  parking: ParkingLot;
-}
+/** The parts that decide which job may start now, and those that hold what waits for a model or a channel that is away. */
+export type QueueParts = ReturnType<typeof openQueue>;
 
 interface QueueContext extends PartContext {
   snapshot: AdmissionDeps["snapshot"];
 }
 
-export function openQueue(context: QueueContext): QueueParts {
+export function openQueue(context: QueueContext) {
   const { cluster, metrics, ended } = context;
   const parking = new ParkingLot({
     ...context,

@@ -1,11 +1,4 @@
-import {
-  createBreaker,
-  isRefusal,
-  type Breaker,
-  type WaitState,
-  type Pass,
-  type Refusal,
-} from "../core/breaker.ts";
+import { Breaker, isRefusal, type WaitState, type Pass, type Refusal } from "../core/breaker.ts";
 import { readMonotonic, toMonotonic, type Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import type { Job, JobKind, Ms, Store, Writes } from "../store/types.ts";
@@ -70,7 +63,7 @@ export class ParkingLot {
   constructor(options: ParkingLotOptions) {
     const { clock, log, random } = options;
     this.#options = options;
-    this.breaker = createBreaker({
+    this.breaker = new Breaker({
       clock,
       ...(random && { random }),
       onChange: (of, change) => {

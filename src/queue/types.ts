@@ -85,6 +85,6 @@ export interface AdmissionDeps {
   batches?: SharedBatches | undefined;
   clock: Clock;
   log: Logger;
-  /** The budgets of the current snapshot, and the agent whose main session hears of limits. */
-  snapshot(): { budgets: Budgets; agents: { default: { id: string } } };
+  /** The budgets of the current snapshot. */
+  snapshot(): { budgets: Budgets };
 }

@@ -179,14 +179,13 @@ export class PullWorker {
   }
 }
 
-/** The longest wait of other runs for a suspect: longer turns than this are slow, and a slow turn holds up no other session. */
+/** The longest wait of a suspect for other runs: longer turns than this are slow. Others wait twice as long for a suspect. */
 const HOLD_MS = 30_000;
 
 interface Entered {
   alone: boolean;
-  isStarted: boolean;
   ended: Promise<void>;
-  /** Over when the runs behind a suspect need not wait for it any more. */
+  /** Over when the runs behind a suspect need not wait for it any more: a slow turn holds up no other session. */
   hold?: Promise<void>;
 }
 
@@ -202,37 +201,29 @@ export class Quarantine {
 
   /**
    * Waits until the run may start, and keeps the order in which runs asked. A run that may have ended a process (`alone`) starts
-   * when no other run is under way, and others start when it has ended. After half a minute neither waits for the other, but two
-   * runs of this kind are never under way together. Resolves early when `signal` aborts. Returns what must be called when the run
-   * is over.
+   * when no other run is under way, and others start when it has ended. After a while neither waits for the other, but two runs
+   * of this kind are never under way together. Resolves early when `signal` aborts. Returns what must be called when the run is
+   * over.
    */
   async enter(alone: boolean, signal: AbortSignal): Promise<() => void> {
     if (signal.aborted) return () => undefined;
     const { promise: ended, resolve: leave } = Promise.withResolvers<void>();
+    const within = (ms: number): Promise<void> => Promise.race([ended, this.#clock.sleep(ms)]);
     const earlier = [...this.#entered];
-    const one: Entered = { alone, isStarted: false, ended };
+    const one: Entered = { alone, ended, ...(alone && { hold: within(2 * HOLD_MS) }) };
     this.#entered.add(one);
     void ended.then(() => this.#entered.delete(one));
     const giveUp = (): void => leave();
     signal.addEventListener("abort", giveUp, { once: true });
-    const halfMinute = (): Promise<void> => Promise.race([ended, this.#clock.sleep(HOLD_MS)]);
-    const patience = alone ? halfMinute() : undefined;
+    const patience = alone ? within(HOLD_MS) : undefined;
     const mayStart = Promise.all(
       earlier.map((other) => {
         if (!alone) return other.hold;
         return other.alone ? other.ended : Promise.race([other.ended, patience]);
       }),
     );
-    const starting = Promise.race([ended, mayStart]).then(() => {
-      one.isStarted = true;
-      signal.removeEventListener("abort", giveUp);
-    });
-    // The time for which others wait begins again when it starts.
-    if (alone)
-      one.hold = Promise.race([starting, halfMinute()]).then(() =>
-        one.isStarted ? halfMinute() : undefined,
-      );
-    await starting;
+    await Promise.race([ended, mayStart]);
+    signal.removeEventListener("abort", giveUp);
     return leave;
   }
 }

@@ -12,25 +12,18 @@ function toModelNames(choice: ModelChoice): Pick<Agent, "model" | "fallbacks"> {
   };
 }
 
-/** Leaves out fields that are named without a value. */
-function withoutUndefined<T extends object>(
-  given: T,
-): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>;
-  };
-}
-
 /**
  * Returns the heartbeat of an agent: its own settings, then those of the defaults. An agent that says nothing of heartbeats, and
  * is not the first, has no instructions for them, so that it asks its model only if system events wait.
  */
 function getHeartbeat({ agents: { defaults, list } }: Config, agentId: string): Agent["heartbeat"] {
-  const own = list.find(({ id }) => id === agentId)?.heartbeat;
+  const own = list.find(({ id }) => id === agentId)?.heartbeat as
+    | Partial<Agent["heartbeat"]>
+    | undefined;
   const isFirst = list.length === 0 || list[0]?.id === agentId;
   const { instructions, ...rest } = defaults.heartbeat;
   const common = instructions !== undefined && (isFirst || own) ? { ...rest, instructions } : rest;
-  return { ...common, ...withoutUndefined(own ?? {}) };
+  return { ...common, ...own };
 }
 
 const IMPLICIT: AgentConfig = { id: "main", tools: [], knowledge: "tool", schedules: [] };

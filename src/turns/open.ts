@@ -6,21 +6,12 @@ import type { AttachmentDeps } from "./channel/attachments.ts";
 import type { TurnDeps } from "./context.ts";
 import { restoreWaitingRuns } from "./model-gate.ts";
 import { cancelRun, retryOnRedelivery } from "./operations.ts";
-import { createReceipts, type Receipts } from "./receipts.ts";
+import { createReceipts } from "./receipts.ts";
 import type { RunOperations } from "./types.ts";
 import { createTurnWorker, type TurnWorker } from "./worker.ts";
 
 /** The parts that execute runs of the queue. */
-export interface TurnParts {
-  turns: TurnWorker;
-  receipts: Receipts;
-  /** The operations on runs, whichever gateway executes them. */
-  runs: RunOperations;
-  /** Starts again what a repeated event had brought and what failed. */
-  retryFailed(record: DedupeRecord): Promise<void>;
-  /** Lets the runs that waited for providers when the process ended wait for them again. */
-  restoreWaiting(): Promise<void>;
-}
+export type TurnParts = ReturnType<typeof openTurns>;
 
 type Made = "attachments" | "cancel" | "quarantine";
 
@@ -31,7 +22,7 @@ interface TurnContext extends Omit<TurnDeps, Made>, DeliveryParts {
 }
 
 /** Creates what executes runs of the queue, and starts nothing. */
-export function openTurns(context: TurnContext): TurnParts {
+export function openTurns(context: TurnContext) {
   const { store, clock, parking, deliveries, snapshot } = context;
   const { env, fetch } = context.options;
   const cancel: RunOperations["cancel"] = (id) => cancelRun(id, { ...context, turns });
@@ -52,9 +43,12 @@ export function openTurns(context: TurnContext): TurnParts {
   return {
     turns,
     receipts: createReceipts(context),
-    runs: { cancel, retry: turns.retry },
-    retryFailed: (record) =>
+    /** The operations on runs, whichever gateway executes them. */
+    runs: { cancel, retry: turns.retry } satisfies RunOperations,
+    /** Starts again what a repeated event had brought and what failed. */
+    retryFailed: (record: DedupeRecord) =>
       retryOnRedelivery(record, { store, restart: turns.restart, retryDelivery: deliveries.retry }),
+    /** Lets the runs that waited for providers when the process ended wait for them again. */
     restoreWaiting: () => restoreWaitingRuns(parking, { store, clock, context: snapshot() }),
   };
 }

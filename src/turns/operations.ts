@@ -101,14 +101,11 @@ async function restartRun(run: RunRecord, { store, admission, clock }: TurnDeps)
   });
 }
 
-/** The operations of a gateway on the runs that it executes, and on those that wait. */
-export interface LocalOperations extends RunOperations {
-  /** Starts a run that failed for good again, under the same id. */
-  restart(run: RunRecord): Promise<void>;
-}
-
-/** Creates the operations of an operator on runs. `active`: those that this process executes. */
-export function createRunOperations(deps: TurnDeps, active: PullWorker["active"]): LocalOperations {
+/** Creates the operations of a gateway on the runs that it executes (`active`), and on those that wait. */
+export function createRunOperations(
+  deps: TurnDeps,
+  active: PullWorker["active"],
+): RunOperations & { restart(run: RunRecord): Promise<void> } {
   const { store } = deps;
 
   const restart = (run: RunRecord): Promise<void> => restartRun(run, deps);
@@ -141,6 +138,7 @@ export function createRunOperations(deps: TurnDeps, active: PullWorker["active"]
   };
 
   return {
+    /** Starts a run that failed for good again, under the same id. */
     restart,
     async cancel(id) {
       const run = await store.runs.get(id);

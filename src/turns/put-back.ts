@@ -107,7 +107,7 @@ export async function putBackOrEnd(
   hasProgress: boolean,
   current: CheckedTry,
 ): Promise<void> {
-  const { kind, deps, run, signal } = current;
+  const { kind, run, signal } = current;
   if (result.code === "cancelled" && signal.reason === "drain") return putBackDrained(current);
   const plan = planAfterFailure(result, current, hasProgress);
   if (plan.do === "end") return endRun(plan.failure, current);
@@ -121,9 +121,6 @@ export async function putBackOrEnd(
       ...keepFailedAttempts(run, result, kind.context),
     },
     at: isWait ? undefined : plan.at,
-    failedAt: isProviderAway(result.code)
-      ? (result.failedAttempts?.[0]?.at ?? deps.clock.now())
-      : undefined,
   });
 }
 
@@ -132,15 +129,23 @@ interface ModelWait {
   change: RunChange;
   /** When the run is tried again; absent if a breaker decides that. */
   at: Ms | undefined;
-  /** When a model failed first in the try that is over; absent if none was asked, or if none is away. */
-  failedAt?: Ms | undefined;
+}
+
+/** Returns when a person is told that the models of a run are away: `Infinity` if they are not, or if no person waits. */
+function getNoticeAt(
+  { kind, run }: CheckedTry,
+  hold: ModelWait["hold"],
+  { error, failedAttempts = run.failedAttempts }: RunChange,
+  now: Ms,
+): Ms {
+  const isOutage = hold.reason === "away" || (error && isProviderAway(error.code));
+  if (!kind.awayNotice || !isOutage) return Infinity;
+  const awaySince = run.hold?.reason === "away" ? run.hold.since : now;
+  return (failedAttempts?.[0]?.at ?? awaySince) + kind.awayNotice.afterMs;
 }
 
 /** Puts a run back until its provider may answer: the key of its session is free meanwhile for runs that use another model. */
-async function putBack(
-  current: CheckedTry,
-  { hold, change, at, failedAt }: ModelWait,
-): Promise<void> {
+async function putBack(current: CheckedTry, { hold, change, at }: ModelWait): Promise<void> {
   const { kind, deps, run, isStored, model } = current;
   const now = deps.clock.now();
   const job = kind.job as Job;
@@ -154,8 +159,12 @@ async function putBack(
   const key = toParkedKey(isAway ? hold.of : model.ref, job.key);
   // A run that is not stored is made again when it is taken.
   const deadline = isStored ? getDeadline(run, kind, now) : Infinity;
-  const lookAt = at ?? now + LOOK_MS * (0.9 + Math.random() / 5);
+  const noticeAt = getNoticeAt(current, hold, change, now);
+  const isNoticeDue = (at ?? now) >= noticeAt;
+  const lookMs = LOOK_MS * (0.9 + Math.random() / 5);
+  const lookAt = at ?? Math.min(now + lookMs, isNoticeDue ? Infinity : noticeAt);
   await persist(current, async () => {
+    const write = isNoticeDue ? await kind.awayNotice?.plan(run, now) : undefined;
     const held = await deps.store.commit((tx) => {
       if (isStored)
         tx.runs.update(run.id, {
@@ -164,7 +173,7 @@ async function putBack(
           ...beginHold(run, hold, now),
           status,
         });
-      if (isAway || failedAt !== undefined) kind.putBack?.(tx, run, now, failedAt);
+      write?.(tx);
       tx.jobs.settle(job, Math.round(Math.min(lookAt, deadline)), { key });
     }, job);
     if (at !== undefined) return;

@@ -121,19 +121,19 @@ export interface ReadableReceipt {
   render(): Promise<object>;
 }
 
-export interface Receipts {
-  /** Undefined if there is no event, or no run, with this id. `full` adds a run's reply and recipient. */
-  find(kind: "events" | "runs", id: string, full: boolean): Promise<ReadableReceipt | undefined>;
-  /** Returns a run that has ended; undefined if it has not within `ms`. */
-  wait(runId: string, ms: number, full: boolean): Promise<RunReceipt | undefined>;
-}
+export type Receipts = ReturnType<typeof createReceipts>;
 
 /** Creates what tells senders what became of their events. */
-export function createReceipts({ store, runEnds }: { store: Reads; runEnds: RunEnds }): Receipts {
+export function createReceipts({ store, runEnds }: { store: Reads; runEnds: RunEnds }) {
   const render = async (run: RunRecord, full: boolean): Promise<RunReceipt> =>
     runReceipt(run, await findDelivery(run, store), full);
   return {
-    async find(kind, id, full) {
+    /** Undefined if there is no event, or no run, with this id. `full` adds a run's reply and recipient. */
+    async find(
+      kind: "events" | "runs",
+      id: string,
+      full: boolean,
+    ): Promise<ReadableReceipt | undefined> {
       if (kind === "events") {
         const event = await store.events.get(id);
         return event && { credential: event.credential, render: () => eventReceipt(store, event) };
@@ -147,7 +147,8 @@ export function createReceipts({ store, runEnds }: { store: Reads; runEnds: RunE
         }
       );
     },
-    async wait(runId, ms, full) {
+    /** Returns a run that has ended; undefined if it has not within `ms`. */
+    async wait(runId: string, ms: number, full: boolean): Promise<RunReceipt | undefined> {
       await runEnds.wait(runId, ms);
       const run = await store.runs.get(runId);
       return run?.endedAt === undefined ? undefined : render(run, full);

@@ -115,8 +115,11 @@ export interface RunKind<R extends RunRecord = RunRecord> {
     begin(current: Try): LiveInput | undefined;
     withdraw(current: Try): Promise<void>;
   };
-  /** Adds to the commit that puts a run back whose models are away. `failedAt`: when one failed first in the try that is over. */
-  putBack?(tx: Writes, run: R, now: Ms, failedAt: Ms | undefined): void;
+  /** Plans what tells a person that models are away: added to the commit that puts the run back, so long after the first failure. */
+  readonly awayNotice?: {
+    afterMs: Ms;
+    plan(run: R, now: Ms): Promise<(tx: Writes) => void>;
+  };
   /** Called when the models of a run without a job begin to fail, and when one answers again. */
   onRetrying?(isRetrying: boolean): void;
   /** Tells whoever watches the run of a question to a person. */

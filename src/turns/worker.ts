@@ -1,11 +1,10 @@
 import type { HeartbeatJob } from "../queue/heartbeat.ts";
 import { ENDED, type Job } from "../store/types.ts";
-import { executeAwayNotice, type AwayNoticeJob } from "./channel/away-notice.ts";
 import { executeBatch, type BatchJob } from "./batch.ts";
 import { executeCommand } from "./channel/commands.ts";
 import { PullWorker } from "../queue/worker.ts";
 import { fromParkedKey } from "../queue/parking-lot.ts";
-import { createRunOperations, type LocalOperations } from "./operations.ts";
+import { createRunOperations } from "./operations.ts";
 import { execute as executeRun } from "./execute.ts";
 import { createHeartbeatRun } from "./heartbeat.ts";
 import { createHookRun, createScheduleRun } from "./hook.ts";
@@ -13,13 +12,7 @@ import { createMessageRun } from "./channel/message-run.ts";
 import type { TurnDeps } from "./context.ts";
 import type { RunJob } from "./types.ts";
 
-export interface TurnWorker extends LocalOperations {
-  start(): void;
-  /** Takes no more jobs, waits `drainMs` for turns under way, then puts the rest back in the queue. */
-  stop(drainMs: number): Promise<void>;
-  /** True if this process executes the run. */
-  isActive(id: string): boolean;
-}
+export type TurnWorker = ReturnType<typeof createTurnWorker>;
 
 /** Commands at the same time: `/stop` may wait for the end of the turns that it cancels. */
 const MAX_COMMANDS = 16;
@@ -30,7 +23,7 @@ async function returnToSession(job: Job, key: string, { store, clock }: TurnDeps
 }
 
 /** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */
-export function createTurnWorker(deps: TurnDeps): TurnWorker {
+export function createTurnWorker(deps: TurnDeps) {
   const executeTurn = async (job: Job, { runId }: RunJob, signal: AbortSignal): Promise<void> => {
     const run = await deps.store.runs.get(runId);
     if (run && !ENDED.includes(run.status)) {
@@ -44,12 +37,11 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
     deps.parking.arrived(job.id);
   };
   const executeJob = async (job: Job, signal: AbortSignal): Promise<void> => {
-    const data = job.data as RunJob | HeartbeatJob | BatchJob | AwayNoticeJob;
+    const data = job.data as RunJob | HeartbeatJob | BatchJob;
     const parked = fromParkedKey(job.key);
     if (parked) return returnToSession(job, parked.key, deps);
     if (data.type === "heartbeat")
       return executeRun(createHeartbeatRun(job, data, deps), deps, signal);
-    if (data.type === "away-notice") return executeAwayNotice(job, data, deps);
     if (data.type === "collect") return executeBatch(job, data, deps);
     return job.kind === "command"
       ? executeCommand(job, data, deps)
@@ -74,9 +66,11 @@ export function createTurnWorker(deps: TurnDeps): TurnWorker {
 
   return {
     ...createRunOperations(deps, turns.active),
-    isActive: (id) => turns.active.has(id),
-    start: () => workers.forEach((worker) => worker.start()),
-    async stop(drainMs) {
+    /** True if this process executes the run. */
+    isActive: (id: string): boolean => turns.active.has(id),
+    start: (): void => workers.forEach((worker) => worker.start()),
+    /** Takes no more jobs, waits `drainMs` for turns under way, then puts the rest back in the queue. */
+    async stop(drainMs: number): Promise<void> {
       await Promise.all(workers.map((worker) => worker.stop(drainMs)));
     },
   };

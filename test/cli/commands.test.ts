@@ -133,7 +133,7 @@ describe("wrong usage ends with 2 and says what to write", () => {
     [["hooks", "--accept"], "--accept goes with a path"],
     [["hooks", "shop", "--accept", "first"], "is no number"],
     [["backup", "--store", "--passphrase-file", "x", "copy.db"], "leave --passphrase-file away"],
-    [["schedules", "set", "tick"], "use one of --run, --pause, --resume and --remove"],
+    [["schedules", "set", "tick"], "use one of --run and --remove"],
     [["channels", "--test", "console", "--status"], "--test cannot be used with --status"],
     [["knowledge", "--search", "x", "--status", "ready"], "--status cannot be used with --search"],
   ])("%j", async (args, hint) => {

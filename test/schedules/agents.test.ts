@@ -1,10 +1,12 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { scheduleIssues } from "../../src/config/schedule-checks.ts";
+import type { Config } from "../../src/config/schema/index.ts";
+import { scheduleSchema } from "../../src/config/schema/schedules.ts";
 import { createSetClock, scheduleWorld, type ScheduleWorld } from "./world.ts";
 
 const MINUTE = 60_000;
 
 let world: ScheduleWorld;
-afterEach(() => world.close());
 
 const asked = (): string[] =>
   world.provider.requests.map((request) => world.provider.text(request));
@@ -14,6 +16,8 @@ const beats = async (): Promise<string[]> =>
   );
 
 describe("heartbeats of every agent", () => {
+  afterEach(() => world.close());
+
   it("come by each agent's own settings, and are schedules", async () => {
     const time = createSetClock();
     world = await scheduleWorld({
@@ -87,42 +91,20 @@ describe("heartbeats of every agent", () => {
   });
 });
 
-describe("a config with wrong schedules", () => {
-  it.each([
-    [
-      { id: "a", cron: "0 8 * *", prompt: "x" },
-      "agents.list[0].schedules[0].cron",
-      "must have five fields",
-    ],
-    [
-      { id: "a", cron: "0 8 * * *", timezone: "Berlin", prompt: "x" },
-      "agents.list[0].schedules[0].timezone",
-      "is no time zone",
-    ],
-    [
-      { id: "a", cron: "0 8 * * *", every: "1h", prompt: "x" },
-      "agents.list[0].schedules[0]",
-      "it has cron and every",
-    ],
-    [{ id: "a", prompt: "x" }, "agents.list[0].schedules[0]", "it has none"],
-    [{ id: "a", every: "1h" }, "agents.list[0].schedules[0]", "needs either `prompt` or `wake`"],
-    [
-      { id: "a", every: "10ms", prompt: "x" },
-      "agents.list[0].schedules[0].every",
-      "at least a second",
-    ],
-    [{ id: "heartbeat", every: "1h", prompt: "x" }, "agents.list[0].schedules[0].id", "heartbeats"],
-    [
-      { id: "a", every: "1h", wake: "x", deliver: false },
-      "agents.list[0].schedules[0].deliver",
-      "has no effect with `wake`",
-    ],
-  ])("%j is refused with the path of the field and the reason", async (schedule, path, message) => {
-    world = await scheduleWorld({ agents: [{ id: "main" }], start: false });
-    world.write("wrong.json5", { agents: { list: [{ id: "main", schedules: [schedule] }] } });
-    const { code, out, err } = await world.rouse("config", "validate", "-c", "wrong.json5");
-    expect(code).toBe(3);
-    expect(out + err).toContain(path);
-    expect(out + err).toContain(message);
-  });
+it.each([
+  [{ cron: "0 8 * *", prompt: "x" }, "cron", "must have five fields"],
+  [{ cron: "0 8 * * *", every: "1h", prompt: "x" }, "", "it has cron and every"],
+  [{ prompt: "x" }, "", "it has none"],
+  [{ every: "10ms", prompt: "x" }, "every", "at least a second"],
+  [{ id: "heartbeat", every: "1h", prompt: "x" }, "id", "heartbeats"],
+  [{ every: "1h", prompt: " " }, "prompt", "must not be blank"],
+])("the schedule %j is refused with the path of the field and the reason", (given, field, said) => {
+  const schedule = scheduleSchema.parse({ id: "a", ...given });
+  const config = { agents: { list: [{ schedules: [schedule] }] } } as Config;
+  expect(scheduleIssues(config)).toEqual([
+    {
+      path: ["agents.list[0].schedules[0]", field].filter(Boolean).join("."),
+      message: expect.stringContaining(said) as unknown,
+    },
+  ]);
 });

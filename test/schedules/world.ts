@@ -13,7 +13,6 @@ export interface ScheduleView {
   fired: number;
   skipped: number;
   skips: { count: number; reason: string; from: string; to: string }[];
-  paused: boolean;
   outside: boolean;
   last: {
     dueAt: string;
@@ -33,7 +32,7 @@ export interface ScheduleWorld extends World {
   /** Waits until the gateway has looked at a schedule. */
   ready(name: string): Promise<ScheduleView>;
   /** Posts to a schedule's route. */
-  act(name: string, verb: "run" | "pause" | "resume"): Promise<Answer>;
+  act(name: string, verb: "run"): Promise<Answer>;
   close(): Promise<void>;
 }
 

@@ -251,7 +251,7 @@ const schedulesList = listing({
     "name",
     "when",
     ["zone", getZone],
-    ["next", (one) => (one.paused ? "paused" : zonedTime(one.next[0] ?? null, getZone(one)))],
+    ["next", (one) => zonedTime(one.next[0] ?? null, getZone(one))],
     ["last", renderLast],
     "skipped",
     ["what", ({ text, action }) => (text === null ? "heartbeat" : `${action}: ${text}`)],
@@ -301,7 +301,6 @@ function printSchedule(schedule: ScheduleView, io: CliIo): void {
     ["zone", getZone],
     ["missed times", ({ catchUp }) => catchUp],
     ["reply to", ({ action }) => (action === "prompt" ? [channel, ...(to ? [to] : [])] : null)],
-    ["state", ({ paused }) => (paused ? "paused" : null)],
     "fired",
     "skipped",
     [
@@ -334,43 +333,26 @@ const schedulesShow = asking({
 
 const schedulesSet = asking({
   usage: "set <schedule>",
-  about:
-    "fire a schedule immediately, pause it, let it go on, or remove one that an agent has proposed",
-  examples: [
-    "rouse schedules set morning --run",
-    "rouse schedules set morning --pause",
-    "rouse schedules set morning --resume",
-    "rouse schedules set main/sch_… --remove",
-  ],
+  about: "fire a schedule immediately, or remove one that an agent has proposed",
+  examples: ["rouse schedules set morning --run", "rouse schedules set main/sch_… --remove"],
   options: {
     "--run": "fire it immediately; its next times stay as they are",
-    "--pause": "skip the times that come",
-    "--resume": "let it go on",
     "--remove": "delete it",
   },
   async ask(to, given, name) {
-    const change = readOne(given, ["run", "pause", "resume", "remove"]);
+    const change = readOne(given, ["run", "remove"]);
     const found = await find(to, name);
     const routes = to.api.schedules[":agent"][":id"];
     if (change === "run")
       return { fires: found.name, ...(await read(routes.run.$post(toParam(found)))) };
-    if (change !== "remove") return read(routes[change].$post(toParam(found)));
     await read(routes.$delete(toParam(found)));
     return { removed: found.name };
   },
-  print(answer, io, { pause }) {
+  print(answer, io) {
     if ("removed" in answer) return io.out(`${answer.removed}  removed\n`);
-    if ("fires" in answer) {
-      const { fires, fired } = answer;
-      io.out(`${fires}  fired${fired?.runId ? `: ${fired.runId}` : ""}\n`);
-      if (!io.live)
-        io.out("no gateway runs just now: the work begins with the next `rouse start`\n");
-      return;
-    }
-    const { name, next } = answer.schedule;
-    if (pause) return io.out(`${name}  paused: times that come are skipped\n`);
-    const zone = getZone(answer.schedule);
-    io.out(`${name}  goes on${next[0] ? `: next ${zonedTime(next[0], zone)} ${zone}` : ""}\n`);
+    const { fires, fired } = answer;
+    io.out(`${fires}  fired${fired?.runId ? `: ${fired.runId}` : ""}\n`);
+    if (!io.live) io.out("no gateway runs just now: the work begins with the next `rouse start`\n");
   },
 });
 

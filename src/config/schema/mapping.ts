@@ -90,7 +90,28 @@ export const matchSchema = z.strictObject({
   when: z.string().optional().describe("A JSONata expression that must give true."),
 });
 
-const secrets = z.union([secretSchema, z.array(secretSchema).min(1)]);
+export const secrets = z.union([secretSchema, z.array(secretSchema).min(1)]);
+
+/** Fields of a path's authentication by a scheme, and of the use of a preset that has one. */
+export const senderFields = {
+  verifyToken: secretSchema.optional().describe("The token of the sender's handshake."),
+  audience: z.string().optional().describe("The audience of the sender's tokens (OpenID Connect)."),
+  email: z.string().optional().describe("The account that the tokens are for (OpenID Connect)."),
+  duplicate: duplicateSchema
+    .optional()
+    .describe("Recognition of repeats, instead of the scheme's."),
+};
+
+/** Fields of a mapping, and of the use of a preset for all of its mappings. */
+export const runFields = {
+  summary: summary.optional().describe("Default: `hooks.summary`."),
+  approve: approve
+    .optional()
+    .describe("Calls that wait for a person, besides the agent's `approve`."),
+  coalesce: coalesceSchema.optional().describe("Collect events and run once for all of them."),
+  callback: callbackSchema.optional().describe("Post the receipt of each ended run to an address."),
+  lint: lintSchema.optional().describe("Which warnings are not wanted."),
+};
 
 /** Authentication of a path's callers. Signature schemes are named, or written out. */
 export const authSchema = z.union([
@@ -106,16 +127,8 @@ export const authSchema = z.union([
       .union([z.string(), schemeSchema])
       .describe("The name of a signature scheme, or one of your own."),
     secret: secrets.optional().describe("The signing secret, or several during a rotation."),
-    verifyToken: secretSchema.optional().describe("The token of the sender's handshake."),
-    audience: z
-      .string()
-      .optional()
-      .describe("The audience of the sender's tokens (OpenID Connect)."),
-    email: z.string().optional().describe("The account that the tokens are for (OpenID Connect)."),
+    ...senderFields,
     jwks: z.url().optional().describe("Another address of the issuer's keys (OpenID Connect)."),
-    duplicate: duplicateSchema
-      .optional()
-      .describe("Recognition of repeats, instead of the scheme's."),
     topicArn: z
       .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
       .optional()
@@ -189,16 +202,12 @@ export const mappingSchema = z.strictObject({
   messageTemplate: templateLines("The message to the agent."),
   textTemplate: templateLines("The text of a wake action."),
   wakeMode: wakeMode.optional().describe("`now` starts a heartbeat immediately."),
-  summary: summary.optional().describe("Default: `hooks.summary`."),
   deliver: z.boolean().optional().describe("Send the reply to a channel (default true)."),
   channel: template("The channel, or `last`."),
   to: template("The recipient on that channel."),
   model: template("`<provider>/<model>` or an alias."),
   thinking: z.union([thinking, z.string()]).optional().describe("Thinking level. A template."),
   timeoutSeconds: z.number().positive().optional().describe("Time for the turn."),
-  approve: approve
-    .optional()
-    .describe("Calls that wait for a person, besides the agent's `approve`."),
   allowUnsafeExternalContent: z
     .boolean()
     .default(false)
@@ -232,12 +241,10 @@ export const mappingSchema = z.strictObject({
       "The agent's own tools that runs may use, instead of `hooks.tools`, without being asked again. No tool is added.",
     ),
   limits: limitsSchema.optional().describe("Limits of its runs."),
-  coalesce: coalesceSchema.optional().describe("Collect events and run once for all of them."),
   ignoreSelf: ignoreSelfSchema.optional().describe("Skip events that the agent itself has caused."),
-  callback: callbackSchema.optional().describe("Post the receipt of each ended run to an address."),
+  ...runFields,
   shadow: z.boolean().default(false).describe("Record what would be done, and do nothing."),
   strict: z.boolean().default(false).describe("Refuse the event when a template misses a field."),
-  lint: lintSchema.optional().describe("Which warnings about this mapping are not wanted."),
 });
 export type MappingConfig = z.output<typeof mappingSchema>;
 

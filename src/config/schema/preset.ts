@@ -1,10 +1,7 @@
 import { z } from "zod";
-import { secretSchema, summary, wakeMode } from "./common.ts";
-import { lintSchema } from "./lint.ts";
-import { callbackSchema, coalesceSchema, ignoreSelfSchema, limitsSchema } from "./limits.ts";
-import { PATH_PATTERN, PRESET_NAME } from "./mapping.ts";
-import { duplicateSchema } from "./signature.ts";
-import { approve } from "./tools.ts";
+import { wakeMode } from "./common.ts";
+import { ignoreSelfSchema, limitsSchema } from "./limits.ts";
+import { PATH_PATTERN, PRESET_NAME, runFields, secrets, senderFields } from "./mapping.ts";
 
 const presetName = z
   .string()
@@ -17,8 +14,7 @@ const presetUse = z.strictObject({
     .boolean()
     .optional()
     .describe("`false` disables its mappings; the path and its authentication stay."),
-  secret: z
-    .union([secretSchema, z.array(secretSchema).min(1)])
+  secret: secrets
     .optional()
     .describe(
       "The signing secret, or several during a rotation. Required if the preset has a scheme, unless `auth` is `token`.",
@@ -27,12 +23,7 @@ const presetUse = z.strictObject({
     .literal("token")
     .optional()
     .describe("Accept the hook token instead of the sender's signature."),
-  verifyToken: secretSchema.optional().describe("The token of the sender's handshake."),
-  audience: z.string().optional().describe("The audience of the sender's tokens (OpenID Connect)."),
-  email: z.string().optional().describe("The account that the tokens are for (OpenID Connect)."),
-  duplicate: duplicateSchema
-    .optional()
-    .describe("Recognition of repeats, instead of the scheme's."),
+  ...senderFields,
   path: z.string().regex(PATH_PATTERN).optional().describe("Another path than the preset's own."),
   maxBodyBytes: z.int().positive().optional().describe("The largest body of its path."),
   events: z
@@ -48,22 +39,16 @@ const presetUse = z.strictObject({
     .describe(
       "`now` starts a heartbeat after each run. Default: as the preset says, `next-heartbeat` in all that ship.",
     ),
-  summary: summary.optional().describe("Default: `hooks.summary`."),
   deliver: z.boolean().optional().describe("Whether replies are sent to a channel."),
   model: z.string().optional().describe("The model of the turns."),
   tools: z.array(z.string()).optional().describe("Default: `hooks.tools`."),
-  approve: approve
-    .optional()
-    .describe("Calls that wait for a person, besides the agent's `approve`."),
   limits: limitsSchema.optional().describe("Limits of all its mappings together."),
-  coalesce: coalesceSchema.optional().describe("Collect events and run once for all of them."),
   ignoreSelf: ignoreSelfSchema
     .pick({ accounts: true, marker: true })
     .optional()
     .describe("Skip events that the agent itself has caused."),
-  callback: callbackSchema.optional().describe("Post the receipt of each ended run to an address."),
+  ...runFields,
   shadow: z.boolean().optional().describe("Record what would be done, and do nothing."),
-  lint: lintSchema.optional().describe("Which warnings about its mappings are not wanted."),
 });
 export type PresetUse = z.output<typeof presetUse>;
 

@@ -20,14 +20,7 @@ export const scheduleSchema = z.strictObject({
     .describe(
       "The time zone of `cron`, and of an `at` without an offset, such as `Europe/Berlin`.",
     ),
-  prompt: z
-    .string()
-    .optional()
-    .describe("What the agent is asked, in the schedule's own session. Either this or `wake`."),
-  wake: z
-    .string()
-    .optional()
-    .describe("The system event for the agent's main session, whose heartbeat starts immediately."),
+  prompt: z.string().describe("What the agent is asked, in the schedule's own session."),
   deliver: z
     .union([
       z.literal(false),

@@ -95,12 +95,6 @@ export function scheduleRoutes(deps: AdminDeps) {
     )
     .post("/:agent/:id/run", (c) =>
       ok(c, schedules.runSchedule(deps, c.req.param("agent"), c.req.param("id"))),
-    )
-    .post("/:agent/:id/pause", (c) =>
-      ok(c, schedules.setPaused(deps, c.req.param("agent"), c.req.param("id"), true)),
-    )
-    .post("/:agent/:id/resume", (c) =>
-      ok(c, schedules.setPaused(deps, c.req.param("agent"), c.req.param("id"), false)),
     );
 }
 

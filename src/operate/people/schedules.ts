@@ -27,11 +27,11 @@ function triggerView(trigger: Trigger) {
 }
 
 /** The times at which a schedule fires next. */
-function nextTimes({ schedule, state, isPaused }: KnownSchedule, now: Ms, count: number): Ms[] {
+function nextTimes({ schedule, state }: KnownSchedule, now: Ms, count: number): Ms[] {
   const times: Ms[] = [];
   const handledTo = state?.handledTo ?? now;
   let after = schedule.times.between(handledTo, now, 1).times.at(-1) ?? handledTo;
-  while (!isPaused && times.length < count) {
+  while (times.length < count) {
     const due = schedule.times.next(after);
     if (due === undefined) break;
     times.push(due);
@@ -49,7 +49,6 @@ async function firingView(firing: Firing | undefined, { store }: AdminDeps) {
     /** True if a person has started it. */
     manual: firing.manual ?? false,
     runId: firing.runId ?? null,
-    systemEventId: firing.systemEventId ?? null,
     /** Of the run; null if the firing has none, or if the run is no longer kept. */
     status: run?.status ?? null,
     error: run?.error ? { code: run.error.code, message: run.error.message } : null,
@@ -66,7 +65,7 @@ const skipView = ({ from, to, at, isMore, ...skip }: SkippedTimes) => ({
 });
 
 async function scheduleView(known: KnownSchedule, deps: AdminDeps, count: number) {
-  const { schedule, state, last, isPaused, approved } = known;
+  const { schedule, state, last, approved } = known;
   const { agentId, id, source, trigger, action, deliver, catchUp } = schedule;
   return {
     name: getScheduleName(schedule),
@@ -83,7 +82,6 @@ async function scheduleView(known: KnownSchedule, deps: AdminDeps, count: number
         ? { channel: deliver.channel, to: deliver.to ?? null }
         : null,
     catchUp,
-    paused: isPaused,
     next: nextTimes(known, deps.clock.now(), count).map(iso),
     /** Due times up to this moment were fired or skipped; null if no gateway has looked at the schedule yet. */
     handledTo: isoOrNull(state?.handledTo),
@@ -135,23 +133,11 @@ export async function runSchedule(deps: AdminDeps, agentId: string, id: string) 
 }
 
 /**
- * Pauses a schedule, or lets it go on. Due times of a paused one are skipped.
- * @throws RouseError `not_found` or `store_unavailable`
- */
-export async function setPaused(deps: AdminDeps, agentId: string, id: string, paused: boolean) {
-  const { schedule } = await findSchedule(deps, agentId, id);
-  await (paused ? deps.schedules.pause(schedule) : deps.schedules.resume(schedule));
-  return showSchedule(deps, agentId, id);
-}
-
-/**
  * Deletes a schedule that an agent has proposed.
  * @throws RouseError `not_found`, or `usage` for one of the config.
  */
 export async function removeSchedule(deps: AdminDeps, agentId: string, id: string): Promise<void> {
   const { schedule } = await findSchedule(deps, agentId, id);
   if (schedule.source === "agent") return void (await deps.schedules.remove(schedule));
-  const message =
-    "the schedule is in the config: take it out there, or pause it with `rouse schedules set <schedule> --pause`";
-  refuse(message);
+  refuse("the schedule is in the config: take it out there");
 }

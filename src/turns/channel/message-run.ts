@@ -63,7 +63,10 @@ export function createMessageRun(
     patienceMs: AWAY_NOTICE_MS,
     getReplyRoute: ({ spec }) => replyRoute(spec),
     live: { begin: createLiveText, withdraw: withdrawLive },
-    putBack: planAwayNotice,
+    awayNotice: {
+      afterMs: AWAY_NOTICE_MS,
+      plan: (run, now) => planAwayNotice(run, { store, context, now }),
+    },
     async load() {
       if (stored.spec.command) return resetHistory(job, stored, deps);
       const run = await collectMessages(job, stored, context, deps);

@@ -2,6 +2,7 @@ import { didYouMean } from "../../config/suggest.ts";
 import type { Config } from "../../config/schema/index.ts";
 import type { Issue } from "../../core/errors.ts";
 import type { Channels, LoadedChannel } from "../../delivery/channels.ts";
+import type { PersonAddress } from "../../people/links.ts";
 import type { Agents, Binding, Rooms } from "../types.ts";
 
 interface RoomProblems {
@@ -99,13 +100,6 @@ const SHARED =
 const OPEN =
   '"open" lets everybody who finds the channel write to the agent, use its tools and spend its tokens: use "pairing" to approve people';
 
-/** True if a person may write direct messages, as far as the config tells. */
-const mayWrite = ({ channel: { allowFrom, dmPolicy } }: LoadedChannel, person: string): boolean =>
-  dmPolicy === "pairing" || dmPolicy === "open" || allowFrom?.includes(person) === true;
-
-const PARTLY_OWNER =
-  "is the owner on some of these channels, and not on others: those cannot be linked. Name all of the owner's ids in `owner`";
-
 function resolveBinding(
   binding: Config["bindings"][number],
   at: string,
@@ -140,11 +134,6 @@ function resolveBinding(
     room === undefined ? [] : named.map((channel) => channels.checkRecipient(channel.id, room));
   const unfit = rooms.find(({ ok }) => !ok);
   if (unfit?.ok === false) wrong("room", unfit.message);
-  if (person !== undefined && named.length > 0 && !named.some((one) => mayWrite(one, person)))
-    found.warnings.push({
-      path: `${at}.person`,
-      message: `"${person}" is not in allowFrom of the channel: the binding has no effect`,
-    });
   if (!agent) return [];
   const resolved: Binding = { channels: named.map(({ id }) => id), agent, choices };
   // The accounts of a plugin share the form of a room's id.
@@ -153,61 +142,33 @@ function resolveBinding(
   return [resolved];
 }
 
-/** The ids of the entries of `people`, by channel and person. */
-type Entries = ReadonlyMap<string, ReadonlyMap<string, string>>;
-
-/** Checks the ids of one channel of an entry, and adds them to `entries`. */
-function addEntry(
-  { id, path, name }: { id: string; path: string; name: string },
-  people: readonly string[],
-  entries: Map<string, Map<string, string>>,
-  { channels, found }: { channels: Channels; found: RoomProblems },
-): void {
-  const named = findNamed(name, path, channels, found);
-  for (const person of people) {
-    const other = named
-      .map((channel) => entries.get(channel.id)?.get(person))
-      .find((one) => one !== undefined && one !== id);
-    if (other !== undefined)
-      found.issues.push({
-        path,
-        message: `"${person}" belongs to the person "${other}" already: take it out of one of them`,
-      });
-    for (const channel of named)
-      entries.set(
-        channel.id,
-        (entries.get(channel.id) ?? new Map<string, string>()).set(person, id),
-      );
-    if (named.length > 0 && !named.some((one) => mayWrite(one, person)))
-      found.warnings.push({
-        path,
-        message: `"${person}" is not in allowFrom of the channel, so this person cannot link it`,
-      });
-  }
-}
+/** An address in `people`, and the id of the person. */
+type Entry = PersonAddress & { id: string };
 
 /** Resolves `people` against the channels. */
-function resolvePeople(
-  { people }: Config,
-  channels: Channels,
-  isOwner: Rooms["isOwner"],
-  found: RoomProblems,
-): Entries {
-  const entries = new Map<string, Map<string, string>>();
+function resolvePeople({ people }: Config, channels: Channels, found: RoomProblems): Entry[] {
+  const entries: Entry[] = [];
+  const wrong = (path: string, message: string): void => void found.issues.push({ path, message });
   for (const [index, { id, ...places }] of people.entries()) {
     const at = `people[${index}]`;
     if (people.findIndex((one) => one.id === id) < index)
-      found.issues.push({
-        path: `${at}.id`,
-        message: `there is another person "${id}": each needs an id of its own`,
-      });
-    for (const [name, ids] of Object.entries(places))
-      addEntry({ id, path: `${at}.${name}`, name }, ids, entries, { channels, found });
-    const own = [...entries].flatMap(([channel, of]) =>
-      [...of].filter(([, one]) => one === id).map(([person]) => isOwner(channel, person)),
-    );
-    if (own.includes(true) && own.includes(false))
-      found.warnings.push({ path: at, message: PARTLY_OWNER });
+      wrong(`${at}.id`, `there is another person "${id}": each needs an id of its own`);
+    for (const [name, ids] of Object.entries(places)) {
+      const path = `${at}.${name}`;
+      const named = findNamed(name, path, channels, found);
+      for (const person of ids) {
+        const added = named.map((channel) => ({ channel: channel.id, person, id }));
+        const other = entries.find((one) =>
+          added.some(({ channel }) => one.channel === channel && one.person === person),
+        );
+        if (other && other.id !== id)
+          wrong(
+            path,
+            `"${person}" belongs to the person "${other.id}" already: take it out of one of them`,
+          );
+        entries.push(...added);
+      }
+    }
   }
   return entries;
 }
@@ -245,13 +206,12 @@ export function createRooms(
     if (channel.dmPolicy !== "open" || !(channel.listen ?? channel.request)) continue;
     found.warnings.push({ path: `channels.${id}.dmPolicy`, message: OPEN });
   }
-  const entries = resolvePeople(config, channels, isOwner, found);
+  const entries = resolvePeople(config, channels, found);
   const rooms: Rooms = {
     isOwner,
-    entries: [...entries].flatMap(([channel, of]) =>
-      [...of.keys()].map((person) => ({ channel, person })),
-    ),
-    findEntry: ({ channel, person }) => entries.get(channel)?.get(person),
+    entries,
+    findEntry: ({ channel, person }) =>
+      entries.find((one) => one.channel === channel && one.person === person)?.id,
     ownerChannels: new Set([...owners].flatMap(([id, people]) => (people.length > 0 ? id : []))),
     agentFor: (channel, message) => findBinding(channel, message)?.agent ?? agents.default,
     choicesFor(channel, message) {

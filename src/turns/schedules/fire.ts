@@ -4,7 +4,6 @@ import type { Heartbeat } from "../../queue/heartbeat.ts";
 import {
   newRun,
   type Ms,
-  type NewSystemEvent,
   type ScheduleRun,
   type ScheduleSpec,
   type SessionRef,
@@ -13,7 +12,7 @@ import {
 import { getScheduleName } from "./plan.ts";
 import type { Firing, Schedule, ScheduleAction } from "./types.ts";
 
-type TextAction = Extract<ScheduleAction, { text: string }>;
+type Prompt = Extract<ScheduleAction, { text: string }>;
 
 /** The session of a schedule: its turns are one conversation. */
 export const getScheduleSession = ({
@@ -44,7 +43,7 @@ function renderDue({ trigger }: Schedule, dueAt: Ms): string {
 
 function buildRun(
   schedule: Schedule,
-  { text, outside }: TextAction,
+  { text, outside }: Prompt,
   { dueAt, at, manual }: Firing,
   id: string,
 ): ScheduleRun {
@@ -78,30 +77,14 @@ export function planFiring(
 ): PlannedFiring {
   const { agentId, action } = schedule;
   const firing: Firing = { dueAt, at, ...(manual && { manual }) };
-  const beat = (tx: Writes): void => tx.jobs.add(heartbeat.plan(agentId));
-  if (action.kind === "heartbeat") return { firing, write: beat };
+  if (action.kind === "heartbeat")
+    return { firing, write: (tx) => tx.jobs.add(heartbeat.plan(agentId)) };
   const seed = `schedule ${getScheduleName(schedule)} ${dueAt}`;
-  if (action.kind === "prompt") {
-    const id = manual ? newId("run", at) : seededId("run", dueAt, seed);
-    const run = buildRun(schedule, action, firing, id);
-    const write = (tx: Writes): void => {
-      tx.runs.add(run);
-      tx.jobs.add(buildRunJob(run, at));
-    };
-    return { firing: { ...firing, runId: id }, write };
-  }
-  const event: NewSystemEvent = {
-    id: manual ? newId("sev", at) : seededId("sev", dueAt, seed),
-    agentId,
-    at,
-    text: [{ text: action.text, outside: action.outside }],
-    source: `schedules/${schedule.id}`,
-    mode: "now",
-    unsafe: false,
-  };
+  const id = manual ? newId("run", at) : seededId("run", dueAt, seed);
+  const run = buildRun(schedule, action, firing, id);
   const write = (tx: Writes): void => {
-    tx.systemEvents.add(event);
-    beat(tx);
+    tx.runs.add(run);
+    tx.jobs.add(buildRunJob(run, at));
   };
-  return { firing: { ...firing, systemEventId: event.id }, write };
+  return { firing: { ...firing, runId: id }, write };
 }

@@ -16,11 +16,8 @@ function build(trigger: Trigger, rest: Omit<Schedule, "trigger" | "times">): Sch
 }
 
 function fromConfig(agentId: string, schedule: ScheduleConfig): Schedule[] {
-  const { id, prompt, wake = "", deliver, catchUp } = schedule;
-  const action: ScheduleAction =
-    prompt === undefined
-      ? { kind: "wake", text: wake, outside: false }
-      : { kind: "prompt", text: prompt, outside: false };
+  const { id, prompt, deliver, catchUp } = schedule;
+  const action: ScheduleAction = { kind: "prompt", text: prompt, outside: false };
   const target =
     deliver === undefined || deliver === false
       ? (deliver ?? LAST)
@@ -70,22 +67,14 @@ function fromApproved({
   return build(trigger, { ...rest, deliver: deliver && target });
 }
 
-/** The schedules of a config, which are parsed once. */
-const known = new WeakMap<Context["config"], readonly Schedule[]>();
-
-function listConfigured({ config, agents }: Context): readonly Schedule[] {
-  const made =
-    known.get(config) ??
-    agents.list.flatMap(({ id, heartbeat }) => {
-      const { schedules = [] } = config.agents.list.find((agent) => agent.id === id) ?? {};
-      return [
-        ...schedules.flatMap((schedule) => fromConfig(id, schedule)),
-        ...fromHeartbeat(id, heartbeat.every),
-      ];
-    });
-  known.set(config, made);
-  return made;
-}
+const listConfigured = ({ config, agents }: Context): Schedule[] =>
+  agents.list.flatMap(({ id, heartbeat }) => {
+    const { schedules = [] } = config.agents.list.find((agent) => agent.id === id) ?? {};
+    return [
+      ...schedules.flatMap((schedule) => fromConfig(id, schedule)),
+      ...fromHeartbeat(id, heartbeat.every),
+    ];
+  });
 
 /** Lists all schedules: those of the config with the heartbeats, and those that agents have proposed and people approved. */
 export const collectSchedules = (

@@ -71,7 +71,6 @@ function planReady(
   known: ScheduleState,
   { times, count, isMore }: DueTimes,
   now: Ms,
-  isPaused: boolean,
 ): ScheduleStep {
   const [first, last] = [times[0] ?? now, times.at(-1) ?? now];
   const skipTo = (to: Ms, skipped: number, reason: string): ScheduleState => {
@@ -85,7 +84,6 @@ function planReady(
       at: now,
     });
   };
-  if (isPaused) return { do: "note", state: skipTo(last, count, "the schedule was paused") };
   if (schedule.action.kind === "heartbeat") return fire(schedule, known, last, now);
   if (schedule.catchUp === "once") {
     const before = times.at(-2);
@@ -112,13 +110,12 @@ export function planStep(
   schedule: Schedule,
   known: ScheduleState | undefined,
   now: Ms,
-  isPaused: boolean,
 ): ScheduleStep {
   const isOther = known?.trigger !== JSON.stringify(schedule.trigger);
   if (!known || isOther || known.handledTo > now + MAX_AHEAD_MS)
     return { do: "note", state: startState(schedule, now, known) };
   const due = schedule.times.between(known.handledTo, now, MAX_CAUGHT_UP + 1);
-  if (due.times.length > 0) return planReady(schedule, known, due, now, isPaused);
+  if (due.times.length > 0) return planReady(schedule, known, due, now);
   return { do: "wait", at: schedule.times.next(known.handledTo) };
 }
 

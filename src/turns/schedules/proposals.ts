@@ -50,32 +50,3 @@ export function createApprovedSchedules(deps: StoredListDeps, changed: () => voi
         .finally(changed),
   };
 }
-
-/** A schedule that a person has paused. */
-export interface Pause {
-  /** `<agent>/<id>`. */
-  name: string;
-  at: Ms;
-}
-
-/** The pauses of schedules, of whatever source. */
-export type Pauses = ReturnType<typeof createPauses>;
-
-/** Creates the pauses that a store keeps. `changed` is called when a schedule was paused or resumed. */
-export function createPauses(deps: StoredListDeps, changed: () => void) {
-  const stored = new StoredList<Pause>("schedules.paused", deps);
-  return {
-    list: () => stored.read(),
-    /** False if it is paused already. */
-    add: (name: string) =>
-      stored
-        .change<boolean>((known) =>
-          known.some((pause) => pause.name === name)
-            ? { result: false }
-            : { list: [...known, { name, at: deps.clock.now() }], result: true },
-        )
-        .finally(changed),
-    /** False if it is not paused. */
-    remove: (name: string) => stored.remove((pause) => pause.name === name).finally(changed),
-  };
-}

@@ -25,8 +25,6 @@ export interface SchedulerDeps {
   heartbeat: Pick<Heartbeat, "plan" | "resume">;
   /** All schedules as they are now: a reload or a decision of a person takes effect. */
   schedules(): Promise<readonly Schedule[]>;
-  /** The names of those that are paused. */
-  paused(): Promise<ReadonlySet<string>>;
 }
 
 /** Between looks at the clock, which somebody may set; and for wakes and changes that another gateway has left behind. */
@@ -65,17 +63,14 @@ export class Scheduler {
 
   async #run(held: Held): Promise<void> {
     const { cluster, clock, heartbeat, log } = this.#deps;
-    // Only the holder of the lease writes states: what it has read stays true.
-    const states = new Map<string, ScheduleState | undefined>();
     while (!held.signal.aborted) {
       this.#nudged = new AbortController();
-      const next = await this.#lookAtAll(states, held).catch((error: unknown) => {
+      const next = await this.#lookAtAll(held).catch((error: unknown) => {
         if (!held.signal.aborted)
           log.error(
             { err: safeError(error) },
             "the schedules could not be looked at; it is tried again",
           );
-        states.clear();
         return undefined;
       });
       if (cluster.shared) await heartbeat.resume().catch(() => undefined);
@@ -85,28 +80,19 @@ export class Scheduler {
   }
 
   /** Returns when the next schedule is due. */
-  async #lookAtAll(states: Map<string, ScheduleState | undefined>, held: Held): Promise<Ms> {
-    const { schedules: read, paused: readPaused } = this.#deps;
-    const [schedules, paused] = [await read(), await readPaused()];
-    await this.#forgetOthers(schedules, states, held);
+  async #lookAtAll(held: Held): Promise<Ms> {
+    const schedules = await this.#deps.schedules();
+    await this.#forgetOthers(schedules, held);
     let next = Infinity;
     for (const schedule of schedules) {
       if (held.signal.aborted) break;
-      next = Math.min(
-        next,
-        (await this.#advance(schedule, paused.has(getScheduleName(schedule)), states, held)) ??
-          Infinity,
-      );
+      next = Math.min(next, (await this.#advance(schedule, held)) ?? Infinity);
     }
     return next;
   }
 
   /** Forgets the states of schedules that are gone, so that one that comes back under its name starts from then. */
-  async #forgetOthers(
-    schedules: readonly Schedule[],
-    states: Map<string, ScheduleState | undefined>,
-    held: Held,
-  ): Promise<void> {
+  async #forgetOthers(schedules: readonly Schedule[], held: Held): Promise<void> {
     const { store } = this.#deps;
     const names = schedules.map(getScheduleName);
     const known = ((await store.values.get(STATES_KEY)) ?? []) as string[];
@@ -116,28 +102,22 @@ export class Scheduler {
       tx.values.set(STATES_KEY, names);
       for (const name of gone) tx.values.set(stateKey(name), null);
     });
-    for (const name of gone) states.delete(name);
   }
 
   /** Fires a schedule for each due time that is not handled. Returns when it is due next. */
-  async #advance(
-    schedule: Schedule,
-    isPaused: boolean,
-    states: Map<string, ScheduleState | undefined>,
-    held: Held,
-  ): Promise<Ms | undefined> {
+  async #advance(schedule: Schedule, held: Held): Promise<Ms | undefined> {
     const { store, clock } = this.#deps;
-    const name = getScheduleName(schedule);
-    const key = stateKey(name);
-    if (!states.has(name)) states.set(name, await readScheduleState(schedule, store));
+    const key = stateKey(getScheduleName(schedule));
+    let state = await readScheduleState(schedule, store);
     for (let steps = 0; steps < MAX_STEPS && !held.signal.aborted; steps++) {
       const now = clock.now();
-      const step = planStep(schedule, states.get(name), now, isPaused);
+      const step = planStep(schedule, state, now);
       if (step.do === "wait") return step.at;
-      let { state } = step;
-      if (step.do === "note") await this.#commit(held, (tx) => tx.values.set(key, state));
-      else state = await this.#fire(schedule, step, now, held);
-      states.set(name, state);
+      if (step.do === "fire") state = await this.#fire(schedule, step, now, held);
+      else {
+        state = step.state;
+        await this.#commit(held, (tx) => tx.values.set(key, step.state));
+      }
     }
     return clock.now();
   }

@@ -6,7 +6,7 @@ import { LEASE_LOST, type Store } from "../../store/types.ts";
 import { planFiring } from "./fire.ts";
 import { collectSchedules } from "./list.ts";
 import { getScheduleName } from "./plan.ts";
-import type { ApprovedSchedule, ApprovedSchedules, Pauses } from "./proposals.ts";
+import type { ApprovedSchedule, ApprovedSchedules } from "./proposals.ts";
 import { manualKey, readLastFiring, readScheduleState } from "./state.ts";
 import type { Firing, Schedule, ScheduleState } from "./types.ts";
 
@@ -15,7 +15,6 @@ export interface SchedulesDeps {
   clock: Clock;
   heartbeat: Heartbeat;
   approved: ApprovedSchedules;
-  pauses: Pauses;
   snapshot(): ActionContext;
 }
 
@@ -24,7 +23,6 @@ export interface KnownSchedule {
   schedule: Schedule;
   state: ScheduleState | undefined;
   last: Firing | undefined;
-  isPaused: boolean;
   /** Set if an agent has proposed it. */
   approved: ApprovedSchedule | undefined;
 }
@@ -33,20 +31,10 @@ export interface KnownSchedule {
 export type Schedules = ReturnType<typeof createSchedules>;
 
 /** Creates what people do with schedules. */
-export function createSchedules({
-  store,
-  clock,
-  heartbeat,
-  approved,
-  pauses,
-  snapshot,
-}: SchedulesDeps) {
+export function createSchedules({ store, clock, heartbeat, approved, snapshot }: SchedulesDeps) {
   return {
     async list(): Promise<KnownSchedule[]> {
-      const [made, paused] = [
-        await approved.list(),
-        new Set((await pauses.list()).map(({ name }) => name)),
-      ];
+      const made = await approved.list();
       return Promise.all(
         collectSchedules(snapshot(), made).map(async (schedule) => {
           const state = await readScheduleState(schedule, store);
@@ -54,7 +42,6 @@ export function createSchedules({
             schedule,
             state,
             last: await readLastFiring(schedule, state, store),
-            isPaused: paused.has(getScheduleName(schedule)),
             approved: made.find(
               ({ agentId, id }) => agentId === schedule.agentId && id === schedule.id,
             ),
@@ -62,7 +49,7 @@ export function createSchedules({
         }),
       );
     },
-    /** Fires a schedule immediately, also a paused one; its due times stay as they are. */
+    /** Fires a schedule immediately; its due times stay as they are. */
     async run(schedule: Schedule): Promise<Firing> {
       const now = clock.now();
       const { firing, write } = planFiring(
@@ -77,14 +64,7 @@ export function createSchedules({
       if (!isDone) throw new RouseError(LEASE_LOST);
       return firing;
     },
-    /** False if it is paused already. */
-    pause: (schedule: Schedule) => pauses.add(getScheduleName(schedule)),
-    /** False if it is not paused. */
-    resume: (schedule: Schedule) => pauses.remove(getScheduleName(schedule)),
     /** Deletes a schedule that an agent has proposed. False if it is none of them. */
-    remove: async (schedule: Schedule) => {
-      await pauses.remove(getScheduleName(schedule));
-      return approved.remove(schedule.agentId, schedule.id);
-    },
+    remove: (schedule: Schedule) => approved.remove(schedule.agentId, schedule.id),
   };
 }

@@ -4,7 +4,7 @@ import type { AskedSchedule, Ms } from "../../store/types.ts";
 
 /** The effect of a firing. `outside`: the text may carry words from outside. */
 export type ScheduleAction =
-  | { kind: "prompt" | "wake"; text: string; outside: boolean }
+  | { kind: "prompt"; text: string; outside: boolean }
   | { kind: "heartbeat" };
 
 /** The target of the reply to a prompt; false if the reply is not sent. */
@@ -36,12 +36,11 @@ export interface SkippedTimes {
   at: Ms;
 }
 
-/** A firing: a run, or a system event that a heartbeat reads. A heartbeat alone has neither. */
+/** A firing: a run. A heartbeat has none yet. */
 export interface Firing {
   dueAt: Ms;
   at: Ms;
   runId?: string;
-  systemEventId?: string;
   /** A person has started it. */
   manual?: true;
 }

@@ -11,18 +11,14 @@ const toPath = ({ agentId, id }: ScheduleView): string =>
   `/schedules/${encodeURIComponent(agentId)}/${encodeURIComponent(id)}`;
 
 function Actions({ row, reload }: { row: ScheduleView; reload(): void }) {
-  const button = (label: string, verb: "run" | "pause" | "resume", done: string) => (
-    <ActionButton
-      label={label}
-      send={() => ask(`${toPath(row)}/${verb}`, { method: "POST" })}
-      done={`${row.name} ${done}.`}
-      onDone={reload}
-    />
-  );
   return (
     <>
-      {button("Run now", "run", "was started")}{" "}
-      {row.paused ? button("Resume", "resume", "goes on") : button("Pause", "pause", "is paused")}{" "}
+      <ActionButton
+        label="Run now"
+        send={() => ask(`${toPath(row)}/run`, { method: "POST" })}
+        done={`${row.name} was started.`}
+        onDone={reload}
+      />{" "}
       {row.source === "agent" ? (
         <ActionButton
           label="Delete"
@@ -40,7 +36,7 @@ function Actions({ row, reload }: { row: ScheduleView; reload(): void }) {
   );
 }
 
-/** When agents start by themselves: list, run, pause and resume, and delete what an agent has proposed. */
+/** When agents start by themselves: list, run, and delete what an agent has proposed. */
 export function Schedules() {
   const schedules = useResource<Answer<typeof listSchedules>>("/schedules", { live: true });
   return (
@@ -64,10 +60,7 @@ export function Schedules() {
                 grow: true,
                 cell: (row) => (row.text === null ? "heartbeat" : visibleText(row.text)),
               },
-              {
-                head: "Next",
-                cell: (row) => (row.paused ? "paused" : <Time iso={row.next[0] ?? null} />),
-              },
+              { head: "Next", cell: (row) => <Time iso={row.next[0] ?? null} /> },
               { head: "Last", minor: true, cell: ({ last }) => <Time iso={last?.firedAt} /> },
               {
                 head: "Outcome",
