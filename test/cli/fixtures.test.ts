@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../e2e/world.ts";
+import { readJunit } from "./junit-reader.ts";
 import { createCli, shopConfig, TOKEN, type CliWorld } from "./world.ts";
 
 let cli: CliWorld;
@@ -309,6 +310,39 @@ describe("fixtures by hand", () => {
     expect(written).toContain("// an order");
     expect(written).toContain("2026-01-02");
     expect((await cli.rouse("test")).code).toBe(0);
+  });
+
+  it("writes JUnit that an XML parser reads, whatever the values hold", async () => {
+    const json = { ...ORDER, customer: { name: '\u001b[31m<b>&"\u0000\ud800]]>', email: "x" } };
+    await writeFixture("a.json5", fixture());
+    await writeFixture(
+      "bad <&>.json5",
+      fixture({
+        request: { path: "shop", json },
+        expect: { outcome: "accepted", actions: [{ text: "other" }] },
+      }),
+    );
+    expect((await cli.rouse("test --junit out.xml")).code).toBe(1);
+    const found = readJunit(await read("out.xml"));
+    expect(found.map(({ name }) => name)).toEqual([
+      "testsuites",
+      "testsuite",
+      "testcase",
+      "testcase",
+      "failure",
+    ]);
+    const [all, suite, first, second, failure] = found;
+    for (const one of [all, suite])
+      expect(one?.attributes).toMatchObject({ tests: "2", failures: "1", errors: "0" });
+    expect(first?.attributes).toMatchObject({
+      classname: "shop",
+      name: "shop/a",
+      time: expect.stringMatching(/^\d+\.\d{3}$/),
+    });
+    expect(second?.attributes["name"]).toBe("shop/bad <&>");
+    expect(failure?.attributes["message"]).toBe("expect.actions[0].text");
+    expect(failure).toMatchObject({ attributes: { type: "difference" }, within: "testcase" });
+    expect(failure?.text).toContain('\\u001b[31m<b>&"\\u0000\\ud800]]>');
   });
 });
 

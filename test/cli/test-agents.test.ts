@@ -390,12 +390,15 @@ describe("what it may use", () => {
     const calls = [{ ...call("look", 1), readOnly: true }];
     await writeCase(world, "a", { run: { ...ASKED.run, calls }, expect: {} });
     const { code, out, err } = await world.cli.rouse([
-      ..."test --agents --budget".split(" "),
+      ..."test --agents --junit results.xml --budget".split(" "),
       budget,
     ]);
     expect([code, world.model.requests.length]).toEqual([1, most]);
     expect(err).toContain("the budget is spent: runs of agents that were not made: 1");
     expect(out).toContain("hand/a   not run");
+    expect(await readFile(join(world.cli.dir, "results.xml"), "utf8")).toContain(
+      'tests="1" failures="0" errors="0" skipped="1"',
+    );
   });
 });
 
@@ -409,8 +412,11 @@ it("rouse test --agents: runs are repeated with their spread, and the test passe
       expect: { reply: { contains: ["70"], repeat: 3, passes } },
     });
   await write(3);
-  const red = await cli.rouse("test --agents");
+  const red = await cli.rouse("test --agents --junit results.xml");
   expect(red.code).toBe(1);
+  expect(await readFile(join(cli.dir, "results.xml"), "utf8")).toContain(
+    "expect.reply.contains (2 of 3 runs passed)",
+  );
   expect(red.out).toMatch(/^hand\/a +2 of 3 +14 +/m);
   expect(red.out).toContain("1 fixture: 1 differs\n");
   await write(2);

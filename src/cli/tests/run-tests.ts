@@ -29,6 +29,7 @@ export const TEST_OPTIONS = {
   "--budget <amount>":
     'with --agents, stop before more is used: tokens such as "200000", or money such as "2 USD"',
   "--against <config>": "compare with another config: before and now",
+  "--junit <file>": "also write the results as JUnit XML",
   "--update": "show each difference, and write it into the fixture: it is expected from then on",
 } as const;
 type TestRequest = Given<typeof TEST_OPTIONS>;

@@ -1,5 +1,7 @@
-import { relative } from "node:path";
+import { writeFile } from "node:fs/promises";
+import { relative, resolve } from "node:path";
 import { editConfigFile } from "../../config/edit.ts";
+import { renderJunit } from "../../operate/tests/junit.ts";
 import { isSkipped, type TestResult } from "../../operate/tests/agent-tests.ts";
 import { doing, type Given, type Noun } from "../command.ts";
 import { usage } from "../failure.ts";
@@ -48,6 +50,8 @@ async function report(
   io: CliIo,
 ): Promise<void> {
   const failed = results.filter(({ ok }) => !ok);
+  if (options.junit !== undefined)
+    await writeFile(resolve(io.cwd, options.junit), renderJunit(results));
   if (options.json) {
     const skipped = results.filter(isSkipped).length;
     printJson(io, {
@@ -82,6 +86,7 @@ const run = doing({
     "rouse test",
     "rouse test --filter shop/",
     "rouse test --agents --budget 200000 --against before.json5",
+    "rouse test --junit results.xml",
     "rouse test --update",
   ],
   options: TEST_OPTIONS,
