@@ -1,6 +1,6 @@
 /** Makes one model call: retries temporary errors, then asks the next model. */
 import { backOff, WAITS, withJitter } from "../core/backoff.ts";
-import { isRefusal, type CallOutcome, type Refusal } from "../core/breaker.ts";
+import { isRefusal, type CallOutcome, type Pass, type Refusal } from "../core/breaker.ts";
 import { readMonotonic, type Clock } from "../core/clock.ts";
 import type { FailedAttempt, Ms } from "../store/types.ts";
 import { isProviderAway } from "../core/errors.ts";
@@ -284,19 +284,22 @@ class ModelCalls<T> {
       } catch (error) {
         before = toFailure(error, candidate, this.#options);
       }
-      // One turn that asks again and again is not to open the breaker for all others.
-      const isCounted = this.#round === 1 || pass?.isProbe;
-      const tookMs = readMonotonic(clock) - beganAt;
-      pass?.leave(
-        isCounted ? toOutcome(before, tookMs, this.#options) : "none",
-        before.retryAfterMs,
-      );
+      if (pass) this.#leave(pass, before, readMonotonic(clock) - beganAt);
       const waitMs = hasSpoken() ? undefined : getWait(before, tries, ref, this.#options);
       this.#note(candidate, before, waitMs);
       if (waitMs === undefined) return { ok: false, failure: before };
       if (!(await this.#sleep(waitMs)))
         return { ok: false, failure: toFailure(undefined, candidate, this.#options) };
     }
+  }
+
+  #leave(pass: Pass, failure: ModelFailure, tookMs: Ms): void {
+    // One turn that asks again and again is not to open the breaker for all others.
+    const isCounted = this.#round === 1 || pass.isProbe;
+    pass.leave(
+      isCounted ? toOutcome(failure, tookMs, this.#options) : "none",
+      failure.retryAfterMs,
+    );
   }
 
   #note({ model }: ModelCandidate, failure: ModelFailure, waitMs?: Ms): void {

@@ -225,9 +225,9 @@ export function createChannels(
       return channel && { id, channel };
     },
     ...lastResorts(list, always),
-    loaded: list as readonly LoadedChannel[],
+    loaded: list,
     /** Ids and aliases of all known channels, for messages and "did you mean". */
-    names: [...ids.keys()].toSorted() as readonly string[],
+    names: [...ids.keys()].toSorted(),
     checkRecipient: (id: string, to: string): RecipientCheck => check(loaded.get(id), to),
   });
 }

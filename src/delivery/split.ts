@@ -96,7 +96,7 @@ function readBlocks(text: string, limit: number): RootContent[] {
       if (!found) return node;
       used.add(found);
       const type = node.type === "linkReference" ? "link" : "image";
-      return resolve(change(node, { type, url: found.url, title: found.title }) as RootContent);
+      return resolve(change(node, { type, url: found.url, title: found.title }));
     }
     const length = (endOf(node) ?? 0) - (startOf(node) ?? 0);
     // Of HTML in two pieces neither is any: it is shown as it was written.
@@ -302,7 +302,8 @@ function toTail(node: Parents, index: number, inside: readonly Nodes[]): Nodes[]
     default: {
       const [begin, ...others] = [...inside, ...behind];
       // At the begin of a line it would be a block, and hide what follows.
-      const isTag = node.type === "paragraph" && begin?.type === "html" && /^</.test(begin.value);
+      const isTag =
+        node.type === "paragraph" && begin?.type === "html" && begin.value.startsWith("<");
       return isTag
         ? wrap(node, [{ type: "text", value: begin.value }, ...others])
         : wrap(node, [...inside, ...behind]);
@@ -341,7 +342,7 @@ function cut(
 }
 
 const unrooted = (nodes: readonly Nodes[]): RootContent[] =>
-  nodes.flatMap((node) => (node.type === "root" ? node.children : [node as RootContent]));
+  nodes.flatMap((node) => (node.type === "root" ? node.children : [node]));
 
 /** Finds the best place whose piece fits. */
 function findBest(

@@ -31,6 +31,17 @@ export function testAsking(harness: () => ChannelHarness): void {
     return start && getResult("ask", ms, async (signal) => start.call(channel, question, signal));
   };
 
+  /** Ends a question, and once more, as after a restart. */
+  const endTwice = async (question: Extract<SendResult, { status: "sent" }>): Promise<void> => {
+    const { channel, to } = harness();
+    const text = `${QUESTION.text}\n\n**Approved** by ann.`;
+    const ended = { to, messageIds: question.messageIds ?? [], text };
+    for (let times = 0; times < 2; times++) {
+      const result = await channel.endQuestion?.(ended, AbortSignal.timeout(SEND_MS));
+      expect(result?.status).toBe("sent");
+    }
+  };
+
   it("asks with a button for each verdict, passes on who pressed which, and takes the buttons away", async () => {
     const { channel, buttons, press, to, sent } = harness();
     if (!channel.ask || !buttons || !press) return;
@@ -57,15 +68,7 @@ export function testAsking(harness: () => ChannelHarness): void {
     // The name of the person who pressed is the vendor's to say: the button is the same for everybody.
     expect(decided[0]?.from).not.toBe(decided[1]?.from);
     if (channel.endQuestion && result?.status === "sent") {
-      const ended = {
-        to,
-        messageIds: result.messageIds ?? [],
-        text: `${QUESTION.text}\n\n**Approved** by ann.`,
-      };
-      for (let times = 0; times < 2; times++)
-        expect((await channel.endQuestion(ended, AbortSignal.timeout(SEND_MS))).status).toBe(
-          "sent",
-        );
+      await endTwice(result);
       expect([buttons(), sent().length, sent()[0]?.text]).toEqual([
         [],
         1,

@@ -29,7 +29,7 @@ interface ModelWorldOptions extends Omit<WorldOptions, "config"> {
 
 /** Creates a gateway with the agent `ops`, and the model server that answers it. */
 export async function createModelWorld({
-  vendor = VENDORS[0] as Vendor,
+  vendor = VENDORS[0]!,
   handler,
   config: { agents = {}, ...config } = {},
   provider = {},

@@ -46,15 +46,11 @@ async function build(folder: string): Promise<void> {
     );
     renameSync(fresh, folder);
   } catch (error) {
-    const {
-      stdout = "",
-      stderr = "",
-      message,
-    } = error as Error & Record<"stdout" | "stderr", string>;
-    const lines = stripVTControlCharacters(stdout + stderr || message)
-      .trim()
-      .split("\n");
-    if (!existsSync(folder)) throw new Error(lines.slice(-LAST_LINES).join("\n"));
+    // An error that is none of the program has no output.
+    const { stdout, stderr, message } = error as Error & { stdout?: string; stderr?: string };
+    const said = `${stdout ?? ""}${stderr ?? ""}` || message;
+    const lines = stripVTControlCharacters(said).trim().split("\n");
+    if (!existsSync(folder)) throw new Error(lines.slice(-LAST_LINES).join("\n"), { cause: error });
   } finally {
     rmSync(fresh, { recursive: true, force: true });
   }
