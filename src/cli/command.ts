@@ -5,7 +5,7 @@ import { resolveId } from "./ids.ts";
 import { usage } from "./failure.ts";
 import { EXIT, type CliIo } from "./io.ts";
 import { pairs, takeShared, type CommonOptions } from "./options.ts";
-import { printFields, printJson, printTable } from "./print.ts";
+import { printJson, printRows, type RecordColumn } from "./print.ts";
 import { member, toHookPath } from "./settings.ts";
 import { localTime, shellWord, shortTime } from "./text.ts";
 import { createProgress } from "./progress.ts";
@@ -233,69 +233,6 @@ export function asking<
   });
 }
 
-type Cell =
-  | string
-  | number
-  | boolean
-  | readonly string[]
-  | { code: string; message: string }
-  | null
-  | undefined;
-/** A member of a row by its name, or a name and how it is read. `time` renders a time. */
-export type RecordColumn<Row> =
-  | (keyof Row & string)
-  | readonly [name: string, read: (row: Row, time: (iso: string | null) => string) => Cell];
-
-const ISO = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
-
-/** The name of a member for people: `agent` of `agentId`, `last used` of `lastUsedAt`. */
-const toTitle = (name: string): string =>
-  name.replace(/(?:Id|At)$/, "").replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
-
-function renderCell(value: Cell, time: (iso: string) => string): string {
-  if (value === null || value === undefined || value === false) return "";
-  if (value === true) return "yes";
-  if (typeof value === "object")
-    return "code" in value ? `${value.code}: ${value.message}` : value.join(" ");
-  const text = String(value);
-  return ISO.test(text) ? time(text) : text;
-}
-
-function readColumns<Row>(
-  row: Row,
-  columns: readonly RecordColumn<Row>[],
-  time: (iso: string | null) => string,
-): [title: string, text: string][] {
-  return columns.map((column) =>
-    typeof column === "string"
-      ? [toTitle(column), renderCell(row[column] as Cell, time)]
-      : [column[0], renderCell(column[1](row, time), time)],
-  );
-}
-
-/** Prints one object as lines of a name and a value. What is empty is left out. */
-export function printRecord<Row>(io: CliIo, row: Row, columns: readonly RecordColumn<Row>[]): void {
-  const time = (iso: string | null): string => (iso === null ? "" : localTime(iso));
-  printFields(io, Object.fromEntries(readColumns(row, columns, time)));
-}
-
-/** Prints rows by a table of columns. What is empty is shown as a dash. */
-export function printRows<Row>(
-  io: CliIo,
-  columns: readonly RecordColumn<Row>[],
-  rows: readonly Row[],
-  { isWhole = false } = {},
-): void {
-  const time = (iso: string | null): string => shortTime(iso, io.now());
-  printTable(
-    isWhole ? { ...io, terminal: { ...io.terminal, columns: undefined } } : io,
-    columns.map((column) =>
-      (typeof column === "string" ? toTitle(column) : column[0]).toUpperCase(),
-    ),
-    rows.map((row) => readColumns(row, columns, time).map(([, text]) => text || "–")),
-  );
-}
-
 interface Listed<Answer, Row> {
   rows(answer: Answer): Row[];
   columns: readonly RecordColumn<Row>[];
@@ -349,7 +286,7 @@ const PAGE_OPTIONS = {
 } as const;
 
 /** Renders options as the user gave them, for a command that the output names. */
-export function renderGiven(options: OptionSpecs, given: object): string {
+function renderGiven(options: OptionSpecs, given: object): string {
   const words = Object.keys(options).flatMap((flags) => {
     const option = new Option(flags);
     const value = member(given, option.attributeName());

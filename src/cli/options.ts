@@ -123,12 +123,12 @@ export function readRate(text: string | undefined): number | undefined {
   return Number(count) / SECONDS[unit as keyof typeof SECONDS];
 }
 
-/** The point in time that an option such as `--since` names, in milliseconds since the epoch. */
-export function readSince(text: string, io: CliIo, option = "since"): number {
+/** The point in time that `--since` names, in milliseconds since the epoch. */
+export function readSince(text: string, io: CliIo): number {
   const at = parseSince(text.trim(), io.now());
   if (at === undefined)
     throw usage(
-      `--${option} ${text}: write an age such as "90m" or "7d", or a date such as "2026-01-31T08:00"`,
+      `--since ${text}: write an age such as "90m" or "7d", or a date such as "2026-01-31T08:00"`,
     );
   return at;
 }

@@ -160,7 +160,7 @@ function failureTests(
     expect((await list("?path=ops&sender=hooks.token")).failures).toHaveLength(1);
     expect((await list("?path=ops&mapping=pager")).failures).toEqual([]);
     expect((await rouse(run?.id ?? "")).out).toMatch(
-      /provider acme\n[^]*\nCOUNT LAST SEEN NAME MAPPING\n2 \S+ hook ops \(hooks\.token\) ops\n1 \S+ hook pager/,
+      /provider acme\n[^]*\nsenders\n NAME PATH MAPPING SENDER COUNT LAST SEEN\n hook ops \(hooks\.token\) ops ops hooks\.token 2 \S+\n hook pager/,
     );
     expect((await world.admin(`/admin/v1/runs/${run?.example}`)).body.run.status).toBe("failed");
     expect(found.find(({ kind }) => kind === "delivery")).toMatchObject({
@@ -177,11 +177,9 @@ function failureTests(
         `ID COUNT LAST SEEN 24 HOURS STATUS FROM TITLE\n${id} 3 \\S+ ·+█ open hook nowhere \\(hooks.token\\) No mapping`,
       ),
     );
-    expect((await rouse(id.slice(0, 12))).out).toMatch(
-      new RegExp(
-        `status open\n count 3\n[^]*example ${example} \\(rouse explain`.replaceAll("\n ", "\n"),
-      ),
-    );
+    const shown = await rouse(id.slice(0, 12));
+    for (const line of ["status open", "count 3", `example ${example}`])
+      expect(shown.out).toContain(`\n${line}\n`);
     expect((await rouse("set", id, "--resolve")).out).toMatch(/ resolved No mapping/);
     expect((await rouse("set", id, "--reopen")).out).toMatch(/ open No mapping/);
     await rouse("set", id, "--resolve");
@@ -202,7 +200,7 @@ function failureTests(
     expect(code).toBe(0);
     expect(text).toMatch(/^gateway running, version/);
     expect(text).toMatch(/answers p50 [\d.]+ m?s, p95/);
-    expect(text).toMatch(/OUTCOME COUNT OVER TIME\naccepted 4 .*\nunmatched 4 .*\nfailed 3 /);
+    expect(text).toMatch(/\nhooks 4 accepted, 4 unmatched, 3 failed since /);
     // A group that a person has resolved is not part of it.
     expect(text).toMatch(/failures 3 runs, 1 delivery failed in the last 24 hours\n/);
     expect(text).toMatch(/ID COUNT LAST SEEN TITLE\n/);

@@ -124,7 +124,9 @@ it.each(WALKS)(
     expect(prompts.refused.length).toBeGreaterThanOrEqual(wrong + 2);
     expect(out).toContain(`Register at ${sender}`);
     if (state !== "there")
-      expect(err).toMatch(/(?:model has not answered|the run .* failed)[^]*`rouse init model`/);
+      expect(err).toMatch(
+        /(?:model has not answered|the run .* failed)[^]*`rouse init --provider NAME`/,
+      );
     expect(Math.min(count(), 1)).toBe(calls);
     const gateway = await createGateway({
       cwd: cli.dir,
@@ -138,18 +140,20 @@ it.each(WALKS)(
 );
 
 describe("rouse init, run again", () => {
-  it("asks for the channel that its argument names, and for nothing else; so it mends one, too", async () => {
+  it("asks for the channel that a flag names, and for nothing else; so it mends one, too", async () => {
     expect((await cli.rouse("init --yes --no-test --preset github")).code).toBe(0);
     const { server, lines } = await CHANNELS.mattermost();
     ends.push(() => server.close());
     const added = typed(lines);
-    expect((await cli.rouse("init mattermost --no-test", { prompts: added })).code).toBe(0);
+    expect((await cli.rouse("init --channel mattermost --no-test", { prompts: added })).code).toBe(
+      0,
+    );
     expect(added.left).toEqual([]);
     const secret = join(cli.dir, ".rouse/secrets/mattermost-token");
     rmSync(secret);
     expect((await cli.rouse("config validate")).err).toContain(`there is no file ${secret}`);
     const mended = typed(lines);
-    const { code } = await cli.rouse("init mattermost --no-test", { prompts: mended });
+    const { code } = await cli.rouse("init --channel mattermost --no-test", { prompts: mended });
     expect([code, mended.left]).toEqual([0, []]);
     expect((await cli.rouse("config validate")).code).toBe(0);
   });
@@ -158,7 +162,7 @@ describe("rouse init, run again", () => {
     expect((await cli.rouse("init --yes --no-test --preset github")).code).toBe(0);
     const file = join(cli.dir, ".rouse/secrets/github");
     const before = readFileSync(file, "utf8");
-    const again = await cli.rouse("init github");
+    const again = await cli.rouse("init --yes --preset github");
     expect([again.code, again.err]).toEqual([0, ""]);
     expect(again.out).toContain(before.trim());
     expect(again.out).toContain("The reply, delivered to");

@@ -111,25 +111,6 @@ describe("never-reached", () => {
   ])("does not find the second of two %s", async (_name, first, second) =>
     expect(await findings([first, second])).toEqual([]),
   );
-
-  it("names the mapping, the place and the exit code, and is silenced", async () => {
-    const mappings = [hook({}, { id: "all" }), payload({ type: "a" }, { id: "late" })];
-    const { code, warnings } = await validate(mappings);
-    expect(code).toBe(1);
-    expect(warnings).toMatchObject([
-      {
-        message:
-          'can never match: "all" before it takes all that it wants; put it first, or set `continue` there (lint: never-reached)',
-        file: join(cli.dir, "rouse.json5"),
-        line: 1,
-      },
-    ]);
-    expect((await cli.rouse("config validate")).code).toBe(0);
-    expect(
-      await findings([mappings[0] as object, { ...mappings[1], lint: { off: ["never-reached"] } }]),
-    ).toEqual([]);
-    expect((await validate([mappings[0] as object])).code).toBe(0);
-  });
 });
 
 describe("wrong-type", () => {
@@ -153,8 +134,8 @@ describe("wrong-type", () => {
 });
 
 describe("unsigned-header", () => {
-  const signed = (match: object, more: object = {}): object =>
-    hook(match, { auth: { scheme: "github", secret: SECRET }, ...more });
+  const signed = (match: object): object =>
+    hook(match, { auth: { scheme: "github", secret: SECRET } });
 
   it.each<[string, object, string[]]>([
     [
@@ -164,11 +145,6 @@ describe("unsigned-header", () => {
     ],
     ["not without a signature", hook({ headers: { "x-github-event": "push" } }), []],
     ["not the content type", signed({ headers: { "content-type": { $contains: "json" } } }), []],
-    [
-      "not where it is off",
-      signed({ headers: { "x-github-event": "push" } }, { lint: { off: ["unsigned-header"] } }),
-      [],
-    ],
   ])("%s", async (_name, mapping, expected) => expect(await findings([mapping])).toEqual(expected));
 });
 
@@ -261,7 +237,11 @@ describe("each rule names the file and the line, ends --strict with 1, and can b
       1,
       [{ rule, file: join(own.dir, "mappings", "own.json5"), line }],
     ]);
-    expect((await own.rouse("config validate")).out).toContain(`mappings/own.json5:${line}:`);
+    const shown = await own.rouse("config validate");
+    expect([shown.code, shown.out]).toEqual([
+      0,
+      expect.stringContaining(`mappings/own.json5:${line}:`),
+    ]);
     expect(await check(`lint: { off: ["${rule}"] },`)).toEqual({ code: 0, found: [] });
     await own.close();
   });
@@ -342,26 +322,15 @@ describe("a thousand mappings on a path are compared:", () => {
     Array.from({ length: count }, (_, n) => hook({ payload: make(n) }));
 
   it.each<[string, (count: number) => object[], expected: (count: number) => number]>([
-    ["with an equality each", (count) => many(count, (n) => ({ type: `t${n}` })), () => 0],
     [
       "of which all want the same",
       (count) => many(count, () => ({ type: "t" })),
       (count) => count - 1,
     ],
     [
-      "about a field of their own",
-      (count) => many(count, (n) => ({ [`f${n}`]: 1, type: "t" })),
-      () => 0,
-    ],
-    [
       "about a field of their own, and a last one about all",
       (count) => [...many(count, (n) => ({ [`f${n}`]: 1 })), payload({ f7: 1, z: 2 })],
       () => 1,
-    ],
-    [
-      "with lists of values that overlap",
-      (count) => many(count, (n) => ({ type: ["t", `t${n}`] })),
-      () => 0,
     ],
     [
       "with more values than are combined",

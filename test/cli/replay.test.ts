@@ -155,11 +155,8 @@ describe("rouse events replay", () => {
       for (const name of ["since", "until"])
         for (const time of ["yesterday", "7", "2026-13-01", "1y", ""])
           expect(await wrong(`--${name}`, time)).toContain(
-            `--${name} ${time}: write an age such as "90m" or "7d", or a date`,
+            `${name}: write an age such as "90m" or "2d", or a date`,
           );
-      expect(await wrong("--since", "1h", "--until", "2h")).toContain(
-        "--since 1h is not before --until 2h",
-      );
       expect(await wrong("--rate", "0")).toContain("such as 5/s");
       expect(await fails("--outcome", "done", ...dryRun)).toContain(
         "Allowed choices are accepted, skipped, unmatched, duplicate, rejected, failed",

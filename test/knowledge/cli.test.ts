@@ -1,7 +1,7 @@
 import { copyFile, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { DocumentRecord, Passage, PassagePage } from "../../src/knowledge/types.ts";
+import type { DocumentRecord, Passage } from "../../src/knowledge/types.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { acquireLock } from "../../src/store/lock.ts";
 import { createGateway, type StartedGateway } from "../gateway.ts";
@@ -104,25 +104,6 @@ describe.each([
     expect(passages).toMatchObject([
       { text: expect.stringContaining("twenty minutes"), chunkId: expect.stringContaining("#") },
     ]);
-    const of = documents.find(({ filename }) => filename === "guide.md")?.id ?? "";
-    const { passages: all, hasMore } = await json<PassagePage>(of, "--passages");
-    expect([all.length, hasMore]).toEqual([
-      documents.find((one) => one.id === of)?.chunkCount,
-      false,
-    ]);
-    expect(all.map(({ number, chunkId }) => [number, chunkId])).toEqual(
-      all.map((_, number) => [number, `${of}#${number}`]),
-    );
-    expect(all.every((passage, n) => n === 0 || passage.start >= (all[n - 1]?.start ?? 0))).toBe(
-      true,
-    );
-    expect(all.map(({ chunkId }) => chunkId)).toContain(
-      passages[0]?.documentId === of ? passages[0].chunkId : `${of}#0`,
-    );
-    expect(await json<PassagePage>(of, "--passages", "--from", "1", "--limit", "1")).toEqual({
-      passages: all.slice(1, 2),
-      hasMore: all.length > 2,
-    });
     expect(await json("--search", "descaling", "--agent", "other")).toEqual({ passages: [] });
     expect((await json<{ documents: DocumentRecord[] }>("add", id)).documents).toMatchObject([
       { id, status: "ready" },

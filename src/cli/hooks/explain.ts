@@ -1,10 +1,10 @@
 import type { DecidingConfigView, Explanation } from "../../operate/records/explain.ts";
 import type { EventDetail } from "../../operate/records/views.ts";
-import { asking, printRecord } from "../command.ts";
+import { asking } from "../command.ts";
 import { read, withId } from "../gateway/connect.ts";
 import { resolveId } from "../ids.ts";
 import type { CliIo } from "../io.ts";
-import { printBlock, printDebug, printLines } from "../print.ts";
+import { printBlock, printDebug, printLines, printRecord } from "../print.ts";
 import { printTestedHook } from "./print-tested-hook.ts";
 import { printRun } from "../nouns/print-run.ts";
 import { bytes, localTime } from "../text.ts";

@@ -1,8 +1,7 @@
 import type { LoadedConfig } from "../../config/load.ts";
 import type { MappingFile } from "../../config/schema/mapping.ts";
-import type { SchemeSources } from "../../intake/signatures/load.ts";
 import { readMappings, type Catalog } from "../../mapping/catalog.ts";
-import { PRESETS_DIR, SCHEMES_DIR } from "../../mapping/presets.ts";
+import { PRESETS_DIR } from "../../mapping/presets.ts";
 import { presetSetup } from "../../mapping/samples.ts";
 import type { PresetEntry } from "../../mapping/source.ts";
 import { loadPluginOffers } from "../../plugin/commands.ts";
@@ -18,13 +17,10 @@ export function getSetup(presets: Presets, name: string): NonNullable<MappingFil
 }
 
 /** Loads the presets that ship and, with a config, the user's and those of the user's plugins. */
-export async function loadPresets(
-  user?: LoadedConfig,
-): Promise<Catalog & { schemes: SchemeSources }> {
-  const { presets: pluginPresets, schemes } = await loadPluginOffers(BUILTIN_PLUGINS, user);
+export async function loadPresets(user?: LoadedConfig): Promise<Catalog> {
+  const { presets: pluginPresets } = await loadPluginOffers(BUILTIN_PLUGINS, user);
   const mappingsDir = user?.config.hooks.mappingsDir ?? PRESETS_DIR;
-  const catalog = readMappings({ presetsDir: PRESETS_DIR, mappingsDir, pluginPresets });
-  return { ...catalog, schemes: { dir: SCHEMES_DIR, plugins: schemes } };
+  return readMappings({ presetsDir: PRESETS_DIR, mappingsDir, pluginPresets });
 }
 
 /** Loads the presets that ship: those of the package's folder, and those of Rouse's own plugins. */

@@ -1,5 +1,6 @@
 import type { FieldShape } from "../../operate/shapes/shape.ts";
-import { asking, doing, printRows, type AskedGateway, type Noun } from "../command.ts";
+import { asking, doing, type AskedGateway, type Noun } from "../command.ts";
+import { printRows } from "../print.ts";
 import { read } from "../gateway/connect.ts";
 import { noSuch, usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";

@@ -39,7 +39,7 @@ const FIRST_CONFIG = `// Rouse's config. \`rouse config validate\` checks it, do
 }
 `;
 
-/** A preset that is new in a config, or newly has its secret. */
+/** A preset that was named, with the path that it has in the config. */
 export interface AddedPreset {
   preset: string;
   /** Below `hooks.path`. */
@@ -104,11 +104,14 @@ async function presetList(
       const { file } = reference(place, `secrets/${preset}`);
       if (member(member(before, "secret"), "file") === file)
         await stateSecret(place.stateDir, `secrets/${preset}`);
-      if (answers.isRepeated) added.push(isSame);
+      added.push(isSame);
       continue;
     }
     const secret = await presetSecret(place, preset, answers.secrets[preset]);
-    if (before !== undefined && secret === undefined) continue;
+    if (before !== undefined && secret === undefined) {
+      added.push(isSame);
+      continue;
+    }
     const kept = typeof before === "object" ? before : {};
     const entry = {
       use: preset,
@@ -179,17 +182,14 @@ async function planChanges(
   place: InitFolders,
   isNew: boolean,
 ): Promise<{ changes: ConfigChange[]; added: AddedPreset[] }> {
-  const { tokenEnv, port, publicUrl } = answers;
+  const { port, publicUrl } = answers;
   const changes: ConfigChange[] = [];
   const set = (path: readonly string[], value: unknown): void => void changes.push({ path, value });
   if (port !== undefined) set(["gateway", "port"], port);
   if (publicUrl !== undefined) set(["gateway", "publicUrl"], publicUrl);
   if (isNew || member(raw["hooks"], "token") === undefined) {
-    if (tokenEnv === undefined) await stateSecret(place.stateDir, "secrets/hook-token");
-    set(
-      ["hooks", "token"],
-      tokenEnv === undefined ? reference(place, "secrets/hook-token") : `\${${tokenEnv}}`,
-    );
+    await stateSecret(place.stateDir, "secrets/hook-token");
+    set(["hooks", "token"], reference(place, "secrets/hook-token"));
     if (member(raw["hooks"], "enabled") === undefined) set(["hooks", "enabled"], true);
   }
   const { list, added } = await presetList(member(raw["hooks"], "presets"), answers, place);
@@ -248,27 +248,14 @@ export function getSecretFile({ stateDir }: InitFolders, preset: string): string
   return secretFile(stateDir, `secrets/${preset}`);
 }
 
-const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
-
-/** The folder of a package, as modules of a folder find it; undefined if they do not. */
-function findPackage(folder: string, name: string): string | undefined {
+/** The folder of a package that is installed with Rouse; undefined if it is not. */
+function findPackage(name: string): string | undefined {
   try {
-    return dirname(createRequire(join(folder, "index.js")).resolve(`${name}/package.json`));
+    return dirname(createRequire(import.meta.url).resolve(`${name}/package.json`));
   } catch {
     return undefined;
   }
 }
-
-const isInstalled = (folder: string): boolean => findPackage(folder, "rouse") !== undefined;
-
-interface PackageManifest {
-  version: string;
-  types?: string;
-  devDependencies?: Record<string, string>;
-}
-
-const readManifest = (folder: string): PackageManifest =>
-  JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as PackageManifest;
 
 /** Options that transforms and plugins have in an editor. */
 const COMPILER_OPTIONS = {
@@ -287,46 +274,27 @@ const SOURCE_OPTIONS = {
   lib: ["es2024", "esnext.disposable", "esnext.iterator"],
 };
 
-/**
- * Compiler options for transforms and plugins in an editor. Modules find Rouse by its package if it is installed in the
- * folder; else the paths say where it is, as the gateway does when it runs them.
- */
-function typescriptConfig(folder: string): object {
-  const include = ["transforms", "plugins"];
-  if (isInstalled(folder)) return { compilerOptions: COMPILER_OPTIONS, include };
+/** Compiler options for transforms and plugins in an editor. The paths say where Rouse is, as the gateway does when it runs them. */
+function typescriptConfig(): object {
   const source = existsSync(join(PACKAGE_ROOT, "src"));
   const api = (path: string): string[] => [
     join(PACKAGE_ROOT, source ? `src/${path}.ts` : `dist/src/${path}.d.ts`),
   ];
-  const zod = findPackage(PACKAGE_ROOT, "zod");
-  const types = findPackage(PACKAGE_ROOT, "@types/node");
-  const paths = {
-    "rouse/plugin": api("plugin/api"),
-    "rouse/channel-kit": api("channel-kit/api"),
-    "rouse/transform": api("mapping/api"),
-    ...(zod && { zod: [join(zod, readManifest(zod).types ?? "index.d.ts")] }),
-  };
+  const zod = findPackage("zod");
+  const types = findPackage("@types/node");
   return {
     compilerOptions: {
       ...COMPILER_OPTIONS,
       ...(source && SOURCE_OPTIONS),
-      ...(types && { typeRoots: [dirname(types)] }),
-      paths,
+      ...(types !== undefined && { typeRoots: [dirname(types)] }),
+      paths: {
+        "rouse/plugin": api("plugin/api"),
+        "rouse/channel-kit": api("channel-kit/api"),
+        "rouse/transform": api("mapping/api"),
+        ...(zod !== undefined && { zod: [join(zod, "index.d.ts")] }),
+      },
     },
-    include,
-  };
-}
-
-function renderManifest(folder: string): object {
-  const { version, devDependencies = {} } = readManifest(PACKAGE_ROOT);
-  const { typescript, "@types/node": node } = devDependencies;
-  const own = { private: true, type: "module" };
-  if (!isInstalled(folder)) return own;
-  return {
-    ...own,
-    scripts: { start: "rouse start" },
-    dependencies: { rouse: version },
-    devDependencies: { "@types/node": node, typescript },
+    include: ["transforms", "plugins"],
   };
 }
 
@@ -358,14 +326,14 @@ export async function writeFiles({ folder, stateDir }: InitFolders): Promise<str
   )
     written.push(".gitignore");
   const files: [string, () => object | Promise<object>][] = [
-    ["package.json", () => renderManifest(folder)],
-    ["tsconfig.json", () => typescriptConfig(folder)],
+    ["package.json", () => ({ private: true, type: "module" })],
+    ["tsconfig.json", typescriptConfig],
     ["rouse.schema.json", () => schemaDocument("config")],
   ];
   for (const [name, make] of files) {
     const file = join(folder, name);
     if (existsSync(file)) continue;
-    await writeFile(file, json(await make()));
+    await writeFile(file, `${JSON.stringify(await make(), null, 2)}\n`);
     written.push(name);
   }
   return written;

@@ -31,10 +31,8 @@ export const INIT_OPTIONS = {
   "--base-url <url>": "an OpenAI-compatible server for that model's provider",
   "--port <n>": "port to listen on (default 7420)",
   "--public-url <url>": "the address under which senders reach the gateway",
-  "--token-env <name>": "take the hook token from this variable instead of a file",
   "-y, --yes": "ask nothing, use the defaults",
   "--no-test": "do not post a test event",
-  "--force": "write a new config over the one that is there",
 } as const;
 export type InitOptions = Given<typeof INIT_OPTIONS>;
 
@@ -108,7 +106,5 @@ export async function readFlags(
     model: await readModel(options, io),
     port: options.port === undefined ? undefined : Number(options.port),
     publicUrl: options.publicUrl,
-    tokenEnv: options.tokenEnv,
-    isRepeated: false,
   };
 }

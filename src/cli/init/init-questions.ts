@@ -1,13 +1,9 @@
-import { existsSync, statSync } from "node:fs";
-import { resolve } from "node:path";
 import type { z } from "zod";
 import { readEnvironmentProviders } from "../../config/providers.ts";
-import { didYouMean } from "../../config/suggest.ts";
 import { BUILTIN_PLUGINS, readCatalog, type CatalogEntry } from "../../plugin/locations.ts";
 import { getSetup, type Presets } from "../hooks/find-presets.ts";
 import type { SetupQuestions } from "../../contract/define.ts";
 import { loadBuiltinSchema } from "../../plugin/sections.ts";
-import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import type { Prompts } from "../prompts.ts";
 
@@ -41,10 +37,6 @@ export interface Answers {
   model: ChosenModel | undefined;
   port: number | undefined;
   publicUrl: string | undefined;
-  /** The variable that holds the hook token; undefined keeps it in the state folder. */
-  tokenEnv: string | undefined;
-  /** Presets that the config has already are printed and tested again. */
-  isRepeated: boolean;
 }
 
 export type AskableChannel = CatalogEntry & { setupQuestions: SetupQuestions };
@@ -54,38 +46,6 @@ export const getAskableChannels = (): AskableChannel[] =>
   readCatalog(BUILTIN_PLUGINS).filter(
     (entry): entry is AskableChannel => entry.setupQuestions !== undefined,
   );
-
-/** The parts of a setup that are made: all of them, or what the argument names. */
-export interface SetupScope {
-  folder: string;
-  channel?: AskableChannel;
-  preset?: string;
-  model?: boolean;
-}
-
-/**
- * The argument is a folder, or the name of a channel, a preset or a provider that is set up again, or added; or `model`.
- * @throws RouseError `usage` for a file, and for a word that is nearly such a name: a folder would be made of it.
- */
-export function readSetupScope(name: string, presets: Presets, { cwd }: CliIo): SetupScope {
-  const known = getAskableChannels();
-  const folder = resolve(cwd, name);
-  if (existsSync(folder)) {
-    if (!statSync(folder).isDirectory()) throw usage(`${name} is a file: name a folder`);
-    return { folder };
-  }
-  const channel = known.find(({ id }) => id === name);
-  if (channel) return { folder: cwd, channel };
-  if (presets.has(name)) return { folder: cwd, preset: name };
-  const providers = readEnvironmentProviders(BUILTIN_PLUGINS).map((provider) => provider.name);
-  if (name === "model" || providers.includes(name)) return { folder: cwd, model: true };
-  const hint = didYouMean(name, [...presets.keys(), ...known.map(({ id }) => id), ...providers]);
-  if (hint !== "" && !/[/\\]/.test(name))
-    throw usage(
-      `"${name}" is no sender, channel or provider.${hint} A new folder is written ./${name}`,
-    );
-  return { folder };
-}
 
 /** A channel by its flag alone: secrets come from the variables that the catalog names; the rest is left to be filled in. */
 export function withoutQuestions(
@@ -208,17 +168,19 @@ async function askForModel({ prompts, env }: Terminal): Promise<ChosenModel | un
   };
 }
 
-/** Asks for what no flag has answered, or for what the argument names. */
+/**
+ * Asks for what no flag has answered.
+ * @param isAll false: only what is missing of the senders and channels that flags name.
+ */
 export async function askQuestions(
   answers: Answers,
-  { channel, preset, model }: SetupScope,
-  flags: { preset?: unknown; channel?: unknown },
+  flags: { preset?: unknown; channel?: string[] | undefined },
+  isAll: boolean,
   presets: Presets,
   terminal: Terminal,
 ): Promise<void> {
   const { prompts } = terminal;
   const known = getAskableChannels();
-  const isAll = channel === undefined && preset === undefined && !model;
   if (isAll && flags.preset === undefined)
     answers.presets = await prompts.multiselect({
       message: "Whose webhooks? (presets; none: only mappings of your own)",
@@ -241,8 +203,9 @@ export async function askQuestions(
             label: setupQuestions.name,
           })),
         })
-      : [channel?.id];
-  for (const entry of known.filter(({ id }) => chosen.includes(id)))
+      : flags.channel;
+  answers.channels = [];
+  for (const entry of known.filter(({ id }) => chosen?.includes(id)))
     answers.channels.push(await askChannel(entry, terminal));
-  if (model || (isAll && !answers.model)) answers.model = await askForModel(terminal);
+  if (isAll && !answers.model) answers.model = await askForModel(terminal);
 }

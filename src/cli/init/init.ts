@@ -20,13 +20,7 @@ import {
   type InitFolders,
 } from "./init-files.ts";
 import { INIT_OPTIONS, readFlags, type InitOptions } from "./init-flags.ts";
-import {
-  askQuestions,
-  readSetupScope,
-  withoutQuestions,
-  type Answers,
-  type SetupScope,
-} from "./init-questions.ts";
+import { askQuestions, type Answers } from "./init-questions.ts";
 import { testSetup } from "./init-test.ts";
 
 const DEFAULT_PORT = 7420;
@@ -50,22 +44,18 @@ function printSender(
   else io.out("  secret  the sender posts one to that URL: `rouse doctor` shows it\n");
 }
 
-/** Reads the answers: those of flags, and on a terminal those of questions. */
+/** Reads the answers: those of flags, and on a terminal those of questions. A config that is there is only asked about what flags name. */
 async function readAnswers(
-  scope: SetupScope,
   options: InitOptions,
   presets: Presets,
+  isNew: boolean,
   io: CliIo,
 ): Promise<Answers> {
   const answers = await readFlags(options, presets, io);
-  if (scope.preset !== undefined) {
-    answers.presets = [scope.preset];
-    answers.isRepeated = true;
-  }
-  const prompts = options.yes ? undefined : io.prompts;
-  if (prompts) await askQuestions(answers, scope, options, presets, { prompts, env: io.env });
-  else if (scope.channel && options.channel === undefined)
-    answers.channels.push(withoutQuestions(scope.channel, options.to ?? ""));
+  const { preset, channel, provider, model, yes } = options;
+  const isAll = isNew || [preset, channel, provider, model].every((flag) => flag === undefined);
+  if (!yes && io.prompts)
+    await askQuestions(answers, options, isAll, presets, { prompts: io.prompts, env: io.env });
   return answers;
 }
 
@@ -101,16 +91,15 @@ function printNext(
 }
 
 async function setUp(name: string, options: InitOptions, io: CliIo): Promise<void> {
+  const folder = resolve(io.cwd, name);
   const presets = await loadShippedPresets();
-  const scope = readSetupScope(name, presets, io);
-  const { folder } = scope;
   const file = findConfig({ cwd: folder, env: {} }) ?? join(folder, "rouse.json5");
-  const isNew = !existsSync(file) || options.force === true;
+  const isNew = !existsSync(file);
   const present = await loadConfig({ cwd: folder, env: io.env, ...(isNew ? {} : { file }) });
   const usual = present.ok ? present : present.rest;
   if (!isNew && !present.ok && !usual)
-    throw configInvalid(present, "the config", "; nothing was changed (--force writes a new one)");
-  const answers = await readAnswers(scope, options, presets, io);
+    throw configInvalid(present, "the config", "; nothing was changed");
+  const answers = await readAnswers(options, presets, isNew, io);
   const ownState = resolve(folder, io.env["ROUSE_STATE_DIR"] || ".rouse");
   const stateDir = usual && !isNew ? usual.stateDir : ownState;
   const place: InitFolders = { folder, presets, stateDir };
@@ -122,30 +111,30 @@ async function setUp(name: string, options: InitOptions, io: CliIo): Promise<voi
   for (const { id, fields } of answers.channels.filter(isUnfinished)) {
     const empty = fields.flatMap((field) => (field.value === "" ? [field.name] : []));
     io.out(
-      `channels.${id} is off until you fill in ${empty.join(", ")} and take its \`enabled: false\` away; \`rouse init ${id}\` asks for them\n`,
+      `channels.${id} is off until you fill in ${empty.join(", ")} and take its \`enabled: false\` away; \`rouse init --channel ${id}\` asks for them\n`,
     );
   }
   const loaded = await loadConfig({ cwd: folder, env: io.env, file });
   if (!loaded.ok) return;
-  if (options.test && (isNew || added.length > 0 || scope.model === true))
+  if (options.test && (isNew || added.length > 0 || answers.model))
     await testSetup(file, added, io).catch((error: unknown) => {
       io.exitCode = reportError(error, io, false);
-      io.err("  the set-up is written; `rouse init model` asks for another model or key\n");
+      io.err("  the set-up is written; `rouse init --provider NAME` takes another model or key\n");
     });
   printNext(file, added, place, loaded.config, io);
 }
 
 export const initCommand = doing({
-  usage: "init [what]",
+  usage: "init [folder]",
   about:
-    "make a setup that works, or add to one: the config's folder, or a channel, sender or provider to add or to set up again; ends with a test",
+    "make a setup that works, or add to one, or set up a channel, sender or provider of it again; ends with a test",
   examples: [
     "rouse init",
-    "rouse init NAME",
+    "rouse init --channel NAME",
     "rouse init --yes --preset NAME --provider openai --key-file key.txt",
     "rouse init --yes --preset NAME --model local/qwen3 --base-url http://127.0.0.1:11434/v1",
   ],
   options: INIT_OPTIONS,
   config: false,
-  run: (io, options, what) => setUp(what ?? ".", options, io),
+  run: (io, options, folder) => setUp(folder ?? ".", options, io),
 });

@@ -5,21 +5,12 @@ import type { NoteView } from "../../operate/people/memory.ts";
 import type { ScheduleView } from "../../operate/people/schedules.ts";
 import type { ToolView } from "../../operate/people/tools.ts";
 import { unknownId } from "../../vocabulary/unknown-id.ts";
-import {
-  asking,
-  LIMIT_OPTION,
-  listing,
-  paging,
-  printRecord,
-  type AskedGateway,
-  type Noun,
-} from "../command.ts";
+import { asking, LIMIT_OPTION, listing, paging, type AskedGateway, type Noun } from "../command.ts";
 import { read, withId, type GatewayConnection } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
-import type { CliIo } from "../io.ts";
 import { readOne, requireYes } from "../options.ts";
 import { renderOutput } from "./print-run.ts";
-import { printBlock, printLines } from "../print.ts";
+import { printBlock, printDetail, printLines, printRecord } from "../print.ts";
 import { cell, localTime, localZone, printable, zonedTime } from "../text.ts";
 
 export const agentsCommand = listing({
@@ -132,26 +123,14 @@ const approvalsShow = asking({
   examples: ["rouse approvals 7f3"],
   ask: ({ api }, _, code) => read(api.approvals[":id"].$get(withId(code))),
   print({ approval }, io) {
-    const { decision, code, verdicts } = approval;
-    printRecord(io, approval, [
-      "code",
-      "id",
-      "agentId",
-      "tool",
-      "why",
-      "askedBy",
-      "runId",
-      "askedAt",
-      ["until", ({ expiresAt }, time) => (decision ? null : time(expiresAt))],
-      ["decision", (_, time) => decision && `${describeState(approval)}, ${time(decision.at)}`],
-      ["note", () => decision?.note],
-    ]);
-    const text = JSON.stringify(approval.input, null, 2);
-    printBlock(io, "arguments (what the model wrote)", text);
-    const refused = approval.refused.map(
+    const { input, verdicts, refused, ...rest } = approval;
+    const { decision, code } = approval;
+    const state = describeState(approval);
+    printDetail(io, { ...rest, state, arguments: JSON.stringify(input, null, 2) });
+    const lines = refused.map(
       ({ verdict, by, at, code: reason }) => `${localTime(at)}  ${verdict} by ${by}: ${reason}`,
     );
-    printLines(io, "refused decisions", refused);
+    printLines(io, "refused decisions", lines);
     const decide = verdicts.map((verdict) => `rouse approvals decide ${code} ${toWord(verdict)}`);
     if (!decision) io.out(`\ndecide: ${decide.join("\n        ")}\n`);
   },
@@ -278,57 +257,18 @@ const toParam = ({ agentId, id }: ScheduleView): { param: { agent: string; id: s
   param: { agent: encodeURIComponent(agentId), id: encodeURIComponent(id) },
 });
 
-const SOURCES: Record<ScheduleView["source"], string> = {
-  config: "the config",
-  agent: "proposed by the agent",
-  heartbeat: "`heartbeat` of the agent",
-};
-
-function printSchedule(schedule: ScheduleView, io: CliIo): void {
-  const { last, approved, deliver, text, outside } = schedule;
-  const at = (iso: string | null): string => zonedTime(iso, getZone(schedule));
-  const { channel, to } = deliver ?? { channel: "nobody", to: null };
-  printRecord(io, schedule, [
-    "name",
-    [
-      "from",
-      ({ source }) =>
-        approved
-          ? `${SOURCES.agent}, approved by ${approved.by} (${approved.runId})`
-          : SOURCES[source],
-    ],
-    "when",
-    ["zone", getZone],
-    ["missed times", ({ catchUp }) => catchUp],
-    ["reply to", ({ action }) => (action === "prompt" ? [channel, ...(to ? [to] : [])] : null)],
-    "fired",
-    "skipped",
-    [
-      "last",
-      () =>
-        last &&
-        `${at(last.firedAt)}, due ${at(last.dueAt)}${last.manual ? ", started by a person" : ""}`,
-    ],
-    ["run", () => last?.runId && `${last.runId}  ${last.status ?? "no longer kept"}`],
-    ["error", () => last?.error],
-  ]);
-  if (text !== null)
-    printBlock(io, outside ? `${schedule.action} (text from outside)` : schedule.action, text);
-  if (schedule.next.length > 0) printBlock(io, "next", schedule.next.map(at).join("\n"));
-  const skips = schedule.skips.map(
-    ({ from, to, count, isMore, reason }) =>
-      `${at(from)} to ${at(to)}  ${isMore ? "more than " : ""}${count}: ${reason}`,
-  );
-  if (skips.length > 0) printBlock(io, "skipped", skips.join("\n"));
-}
-
 const schedulesShow = asking({
   usage: "<schedule>",
   about: "one schedule: its next times, its last firing, and what was skipped",
   examples: ["rouse schedules main/morning"],
   ask: async (to, _, name) =>
     read(to.api.schedules[":agent"][":id"].$get(toParam(await find(to, name)))),
-  print: ({ schedule }, io) => printSchedule(schedule, io),
+  print({ schedule: { text, next, ...schedule } }, io) {
+    const { action, outside } = schedule;
+    const zone = getZone({ ...schedule, text, next });
+    printDetail(io, { ...schedule, next: next.map((time) => `${zonedTime(time, zone)} ${zone}`) });
+    if (text !== null) printBlock(io, outside ? `${action} (text from outside)` : action, text);
+  },
 });
 
 const schedulesSet = asking({

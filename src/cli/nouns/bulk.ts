@@ -10,7 +10,7 @@ import { connected, readLines, type GatewayConnection } from "../gateway/connect
 import { usage } from "../failure.ts";
 import { resolveId } from "../ids.ts";
 import { EXIT, type CliIo } from "../io.ts";
-import { type CommonOptions, readCount, readRate, readSince } from "../options.ts";
+import { type CommonOptions, readCount, readRate } from "../options.ts";
 import { printJson } from "../print.ts";
 import { createProgress, type ProgressLine } from "../progress.ts";
 import type { BulkLine } from "../../operate/records/bulk.ts";
@@ -63,15 +63,13 @@ function checkChoice(
 }
 
 /** Reads what chooses several. Times stay as they were written: the gateway counts back from its own clock. */
-function readBulk({ since, until, limit, rate, dryRun = false }: BulkGiven, io: CliIo) {
-  const [from, to] = [
-    since === undefined ? -Infinity : readSince(since, io),
-    until === undefined ? Infinity : readSince(until, io, "until"),
-  ];
-  if (from >= to)
-    throw usage(`--since ${since} is not before --until ${until}: nothing lies between them`);
-  return { since, until, limit: readCount("limit", limit), perSecond: readRate(rate), dryRun };
-}
+const readBulk = ({ since, until, limit, rate, dryRun = false }: BulkGiven) => ({
+  since,
+  until,
+  limit: readCount("limit", limit),
+  perSecond: readRate(rate),
+  dryRun,
+});
 
 /** Renders the lines of work on many. The last one is `3 replayed: 2 accepted, 1 unmatched; 1 could not be replayed`. */
 function createRenderer(done: string, after: string): (line: BulkLine) => string {
@@ -183,7 +181,7 @@ export function choosing<
       const given = all as unknown as Given<Filters & Own & Further> & BulkGiven;
       const how = { "--rate <n>": "", ...(dryRunsOne ? {} : { "--dry-run": "" }) };
       checkChoice(given, names.length, { filters, own, how });
-      const chosen = readBulk(given, io);
+      const chosen = readBulk(given);
       await connected(given, io, async (to) => {
         const ids: string[] = [];
         for (const name of names) ids.push(await resolveId(to, kind, name));

@@ -8,7 +8,7 @@ const people = () => import("./people.ts");
 export const NOUN_COMMANDS: CommandList = {
   Start: [listed("doctor", "check for common problems", watch)],
   Watch: [
-    listed("status", "hooks over time, latencies, what waits and why, what fails", watch),
+    listed("status", "hooks, latencies, what waits and why, what fails", watch),
     listed("events", "what came in, and what became of it", watch),
     listed("failures", "what failed, by its cause", () => import("./failures.ts")),
     listed("runs", "what agents did, with tokens and costs", work),

@@ -1,17 +1,10 @@
 import type { FailureGroup } from "../../operate/watch/failures.ts";
-import { asking, LIMIT_OPTION, listing, printRecord, printRows, type Noun } from "../command.ts";
+import { asking, LIMIT_OPTION, listing, type Noun } from "../command.ts";
 import { read, withId, type GatewayConnection } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
-import type { CliIo } from "../io.ts";
 import { readOne } from "../options.ts";
-import { printBlock } from "../print.ts";
+import { printDetail } from "../print.ts";
 import { cell, renderSpark } from "../text.ts";
-
-const SHOWS = {
-  event: "rouse explain",
-  run: "rouse runs",
-  delivery: "rouse deliveries",
-} as const;
 
 const renderStatus = ({ status, isReopened }: FailureGroup): string =>
   status === "open" && isReopened ? "reopened" : status;
@@ -23,29 +16,6 @@ async function findId({ api }: GatewayConnection, prefix: string): Promise<strin
   if (found.length > 1)
     throw usage(`"${prefix}" begins the ids of ${found.length} groups: write more of it`);
   return found[0]?.id ?? prefix;
-}
-
-function printGroup(io: CliIo, group: FailureGroup): void {
-  printRecord(io, group, [
-    ["failure", ({ id }) => id],
-    ["cause", ({ title }) => title],
-    ["status", renderStatus],
-    "count",
-    "firstSeen",
-    "lastSeen",
-    ["24 hours", ({ hours }) => renderSpark(hours)],
-    "path",
-    "mapping",
-    "code",
-    "provider",
-    "channel",
-    "resolvedAt",
-    ["example", ({ example, kind }) => `${example}  (${SHOWS[kind]} ${example})`],
-  ]);
-  if (group.message !== null) printBlock(io, "message", group.message);
-  if (group.senders.length === 0) return;
-  io.out("\n");
-  printRows(io, ["count", "lastSeen", "name", "mapping"], group.senders);
 }
 
 const list = listing({
@@ -86,7 +56,11 @@ const show = asking({
   about: "one group, with its senders and an example",
   examples: ["rouse failures fgr_1f4…"],
   ask: async (to, _, prefix) => read(to.api.failures[":id"].$get(withId(await findId(to, prefix)))),
-  print: ({ failure }, io) => printGroup(io, failure),
+  print({ failure }, io) {
+    const { hours, senders, ...group } = failure;
+    const status = renderStatus(failure);
+    printDetail(io, { ...group, status, "24 hours": renderSpark(hours), senders });
+  },
 });
 
 const set = asking({

@@ -10,23 +10,13 @@ import {
   ON_DUPLICATE,
   type DocumentRecord,
   type Passage,
-  type PassagePage,
 } from "../../knowledge/types.ts";
-import {
-  asking,
-  type AskedGateway,
-  LIMIT_OPTION,
-  printRecord,
-  printRows,
-  type RecordColumn,
-  type Given,
-  type Noun,
-} from "../command.ts";
+import { asking, type AskedGateway, LIMIT_OPTION, type Given, type Noun } from "../command.ts";
 import { read, withId, type AdminClient } from "../gateway/connect.ts";
 import { noSuch, unreadable, usage } from "../failure.ts";
 import { EXIT, type CliIo } from "../io.ts";
 import { readCount } from "../options.ts";
-import { printBlock } from "../print.ts";
+import { printBlock, printDetail, printRows } from "../print.ts";
 import { withProgress } from "../progress.ts";
 import { bytes, cell, localTime, shellWord } from "../text.ts";
 import { plural } from "../../core/text.ts";
@@ -273,59 +263,22 @@ const renderPlace = (
   ...names: string[]
 ): string => cell([...names, ...headings, ...(page === null ? [] : [`page ${page}`])].join(" › "));
 
-function printPassages({ passages, hasMore }: PassagePage, io: CliIo): void {
-  if (passages.length === 0) io.err("no passages\n");
-  for (const passage of passages)
-    printBlock(io, `${passage.chunkId}  ${renderPlace(passage)}`.trimEnd(), passage.text);
-  const last = passages.at(-1);
-  if (hasMore && last)
-    io.out(`\nmore: rouse knowledge ${last.documentId} --passages --from ${last.number + 1}\n`);
-}
-
 const show = asking({
   usage: "<id>",
-  about: "what is known of a document, or its passages",
-  examples: ["rouse knowledge doc_1k7u", "rouse knowledge doc_1k7u --passages --from 12 --limit 3"],
-  options: {
-    ...TENANT_OPTION,
-    "--passages": "its passages instead, in the order of its text",
-    "--from <n>": "the number of the first one (default 0); a passage is named <document>#<number>",
-    ...LIMIT_OPTION,
-  },
-  async ask({ api }, { tenant, passages, from, limit }, id) {
+  about: "what is known of a document",
+  examples: ["rouse knowledge doc_1k7u"],
+  options: TENANT_OPTION,
+  async ask({ api }, { tenant }, id) {
     const one = api.knowledge.documents[":id"];
-    if (passages) {
-      const query = { tenant, from, limit };
-      return read(one.passages.$get({ ...withId(id), query }));
-    }
-    const answer = await read(one.$get({ ...withId(id), query: { tenant } }));
-    return answer.document;
+    return (await read(one.$get({ ...withId(id), query: { tenant } }))).document;
   },
-  print(answer, io) {
-    if ("passages" in answer) return printPassages(answer, io);
-    const document = answer;
-    const metadata = Object.entries(document.metadata).map(
-      ([name, value]): RecordColumn<DocumentRecord> => [`metadata ${cell(name)}`, () => value],
-    );
-    printRecord(io, document, [
-      "id",
-      ["file", ({ filename }) => filename],
-      "title",
-      "status",
-      "error",
-      ["type", ({ mimeType }) => mimeType],
-      ["size", (one) => bytes(one.bytes)],
-      ["pages", ({ pageCount }) => pageCount],
-      ["passages", ({ chunkCount }) => chunkCount],
-      ["vectors", ({ embeddedCount }) => embeddedCount || null],
-      ["agents", ({ agentIds }) => agentIds.join(" ") || "all"],
-      ["external id", ({ externalId }) => externalId],
-      "version",
-      ["added", ({ createdAt }) => localTime(createdAt)],
-      ["indexed", ({ indexedAt }) => indexedAt && localTime(indexedAt)],
-      "sha256",
-      ...metadata,
-    ]);
+  print(document, io) {
+    const { createdAt, indexedAt } = document;
+    printDetail(io, {
+      ...document,
+      createdAt: localTime(createdAt),
+      indexedAt: indexedAt && localTime(indexedAt),
+    });
   },
 });
 

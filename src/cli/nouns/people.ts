@@ -2,7 +2,8 @@ import type { ChannelView } from "../../operate/people/channels.ts";
 import type { KeyView } from "../../operate/people/keys.ts";
 import type { AddressView, PairingView } from "../../operate/people/people.ts";
 import { SCOPES } from "../../config/schema/gateway.ts";
-import { asking, listing, printRecord, printRows, type Noun } from "../command.ts";
+import { asking, listing, type Noun } from "../command.ts";
+import { printDetail, printRows } from "../print.ts";
 import { read, withId } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import { cell, printable } from "../text.ts";
@@ -235,13 +236,7 @@ const keysCreate = asking({
     return read(api.keys.$post({ json }));
   },
   print({ key, secret }, io) {
-    printRecord(io, key, [
-      "id",
-      "tenant",
-      ["agents", ({ agents }) => agents ?? "all"],
-      "scopes",
-      ["rate limit", renderLimit],
-    ]);
+    printDetail(io, { ...key, agents: key.agents ?? "all", rateLimit: renderLimit(key) });
     io.out(`\n${secret}\n\nThis is the only time it is shown: only its hash is kept.\n`);
   },
 });

@@ -6,9 +6,8 @@ import type {
   StepView,
   ToolCallView,
 } from "../../operate/records/views.ts";
-import { printRecord } from "../command.ts";
 import type { CliIo } from "../io.ts";
-import { printBlock, printDebug, printLines } from "../print.ts";
+import { printBlock, printDebug, printLines, printRecord } from "../print.ts";
 import { cell, localTime, renderCost, renderDuration } from "../text.ts";
 
 function recipient(run: RunDetail): string | null {

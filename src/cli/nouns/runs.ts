@@ -3,21 +3,13 @@ import { RETRIED_DELIVERIES, RETRIED_RUNS } from "../../operate/records/bulk.ts"
 import type { SessionDetail, SessionName } from "../../operate/records/sessions.ts";
 import { labelledText, plainText, plural } from "../../core/text.ts";
 import { USAGE_KEYS, type UsageSum } from "../../store/types.ts";
-import {
-  asking,
-  LIMIT_OPTION,
-  paging,
-  printRecord,
-  printRows,
-  type Noun,
-  type RecordColumn,
-} from "../command.ts";
+import { asking, LIMIT_OPTION, paging, type Noun } from "../command.ts";
 import { read, withId } from "../gateway/connect.ts";
 import { resolveId } from "../ids.ts";
 import type { CliIo } from "../io.ts";
 import { ownOptions } from "../options.ts";
 import { printRun, renderWaitsFor } from "./print-run.ts";
-import { printBlock } from "../print.ts";
+import { printBlock, printDetail, printRecord, printRows, type RecordColumn } from "../print.ts";
 import { member } from "../settings.ts";
 import { cell, localTime, renderCost, renderDuration } from "../text.ts";
 
@@ -178,44 +170,18 @@ const deliveriesList = paging({
   ],
 });
 
-const isSent = (index: number, sent: number): string => (index < sent ? "sent" : "not sent");
-
 const deliveriesShow = asking({
   usage: "<delivery>",
   about: "one delivery with its messages, its tries and its error",
   examples: ["rouse deliveries dlv_…"],
   ask: async (to, _, name) =>
     read(to.api.deliveries[":id"].$get(withId(await resolveId(to, "deliveries", name)))),
-  print({ delivery }, io) {
-    const { sentChunks, sentFiles } = delivery;
-    printRecord(io, delivery, [
-      "id",
-      "status",
-      "error",
-      "runId",
-      "approvalId",
-      "channel",
-      "to",
-      "thread",
-      ["sent", ({ chunks }) => `${sentChunks} of ${chunks}`],
-      ["files", ({ files }) => (files > 0 ? `${sentFiles} of ${files}` : null)],
-      ["warning", ({ warnings }) => warnings.join("; ")],
-      ["tries", ({ attempts }) => attempts],
-      ["message ids", ({ messageIds }) => messageIds.join(", ")],
-      "createdAt",
-      ["next try", ({ nextAt }) => nextAt],
-      "endedAt",
-    ]);
-    delivery.texts.forEach((text, index) =>
-      printBlock(io, `message ${index + 1} (${isSent(index, sentChunks)})`, text),
-    );
-    delivery.attached.forEach(({ name, mediaType, bytes }, index) =>
-      printBlock(
-        io,
-        `file ${index + 1} (${isSent(index, sentFiles)})`,
-        `${name}, ${mediaType}, ${plural(bytes, "byte")}`,
-      ),
-    );
+  print({ delivery: { texts, ...delivery } }, io) {
+    printDetail(io, delivery);
+    for (const [index, text] of texts.entries()) {
+      const state = index < delivery.sentChunks ? "sent" : "not sent";
+      printBlock(io, `message ${index + 1} (${state})`, text);
+    }
   },
 });
 

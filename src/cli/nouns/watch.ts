@@ -3,15 +3,14 @@ import type { Percentiles } from "../../core/metrics.ts";
 import { readGateway } from "../../store/lock.ts";
 import type { EventView } from "../../operate/records/views.ts";
 import type { ActivityView } from "../../operate/watch/activity.ts";
-import { asking, LIMIT_OPTION, listing, paging, printRows, type Noun } from "../command.ts";
+import { asking, LIMIT_OPTION, listing, paging, type Noun } from "../command.ts";
 import { read, withId } from "../gateway/connect.ts";
 import { resolveId } from "../ids.ts";
-import type { CliIo } from "../io.ts";
 import { OUTCOME_OPTION, readOne } from "../options.ts";
-import { printFields } from "../print.ts";
+import { printFields, printRows } from "../print.ts";
 import { replay } from "./replay.ts";
 import { follow } from "./follow.ts";
-import { localTime, renderSpark, shortTime } from "../text.ts";
+import { localTime, shortTime } from "../text.ts";
 import { plural } from "../../core/text.ts";
 
 const SHOWN_FAILURES = 5;
@@ -24,24 +23,15 @@ const renderTimes = (times: Percentiles | null): string =>
     ? `p50 ${milliseconds(times.p50)}, p95 ${milliseconds(times.p95)}, p99 ${milliseconds(times.p99)} (of the newest ${times.count})`
     : "none since the start";
 
-function printHooks(io: CliIo, { hooks }: ActivityView): void {
-  const minutes = hooks.stepSeconds / 60;
-  io.out(`\nhooks since ${localTime(hooks.times[0] ?? 0)}, each column ${minutes} min\n`);
-  const rows = Object.entries(hooks.outcomes)
-    .map(([outcome, counts]) => ({ outcome, counts, total: counts.reduce((sum, n) => sum + n, 0) }))
-    .filter(({ total }) => total > 0);
-  if (rows.length === 0) io.out("none\n");
-  else
-    printRows(
-      io,
-      [
-        "outcome",
-        ["count", ({ total }) => total],
-        ["over time", ({ counts }) => renderSpark(counts)],
-      ],
-      rows,
-    );
-  if (!hooks.isComplete) io.out(`only the newest ${hooks.total} are counted\n`);
+/** The outcomes of hooks: `12 accepted, 2 unmatched since 2026-01-31 08:00:00`. */
+function describeHooks({ hooks }: ActivityView): string {
+  const counts = Object.entries(hooks.outcomes)
+    .map(([outcome, each]) => ({ outcome, count: each.reduce((sum, n) => sum + n, 0) }))
+    .filter(({ count }) => count > 0)
+    .map(({ outcome, count }) => `${count} ${outcome}`);
+  const what = counts.length === 0 ? "none" : counts.join(", ");
+  const part = hooks.isComplete ? "" : `; only the newest ${hooks.total} are counted`;
+  return `${what} since ${localTime(hooks.times[0] ?? 0)}${part}`;
 }
 
 function describeWaiting({ waiting }: ActivityView, now: number): string {
@@ -67,8 +57,7 @@ function findConsole(stateDir: string): { address: string; tokenFile: string } |
 
 export const statusCommand = asking({
   usage: "status",
-  about:
-    "how the gateway does: hooks over time, latencies, what waits, what fails; where the console is",
+  about: "how the gateway does: hooks, latencies, what waits, what fails; where the console is",
   examples: ["rouse status --since 24h"],
   options: {
     "--since <time>": {
@@ -109,13 +98,13 @@ export const statusCommand = asking({
           : (gateway.configFile ?? "the defaults"),
       console: page?.address,
       "gateway token": page && `${page.tokenFile}, unless the config has gateway.token`,
+      hooks: describeHooks(activity),
       away: away.join(", "),
       failures: answer.lastDay,
       waiting: describeWaiting(activity, io.now()),
       answers: renderTimes(activity.latencies.answers),
       runs: renderTimes(activity.latencies.runs),
     });
-    printHooks(io, activity);
     if (failures.length > 0) {
       io.out("\n");
       printRows(io, ["id", "count", "lastSeen", "title"], failures);

@@ -77,7 +77,7 @@ const SALT_BYTES = 16;
 const CHECK_BYTES = 16;
 const TAG_BYTES = 16;
 const HEAD_BYTES = MAGIC.length + SALT_BYTES + CHECK_BYTES;
-/** The length of what is known of an entry, before that. */
+/** The bytes that say how long the fields of an entry are. */
 const LENGTH_BYTES = 4;
 
 const deriveKey = promisify<string, Buffer, number, object, Buffer>(scrypt);
@@ -96,7 +96,7 @@ async function derive(
   };
 }
 
-/** What is known of an entry, as JSON behind its length. */
+/** Renders the fields of an entry: their length, and JSON. */
 function renderHead(entry: Omit<ArchiveEntry, "content">): Buffer {
   const head = Buffer.from(JSON.stringify(entry));
   const length = Buffer.alloc(LENGTH_BYTES);
@@ -171,7 +171,7 @@ async function* unpack(source: Bytes): AsyncGenerator<ArchiveEntry> {
 }
 
 /**
- * Opens an archive; returns what reads it from its begin, as often as needed.
+ * Opens an archive; returns what reads it from its beginning, as often as needed.
  * @throws RouseError `usage` if the file is no backup, or the passphrase is another one.
  */
 export async function openArchive(

@@ -1,13 +1,16 @@
+import { readFileSync } from "node:fs";
+import { editText } from "../../config/edit.ts";
 import { valueAt } from "../../config/load.ts";
 import { readEnvironmentProviders } from "../../config/providers.ts";
 import { secretFile } from "../../config/state.ts";
 import { didYouMean } from "../../config/suggest.ts";
+import { checkSnapshot } from "../../gateway/validate-config.ts";
 import { BUILTIN_PLUGINS, readCatalog } from "../../plugin/locations.ts";
 import { noSuch } from "../failure.ts";
 import { getSetup, loadShippedPresets, type Presets } from "../hooks/find-presets.ts";
 import type { CliIo } from "../io.ts";
 import type { CommonOptions } from "../options.ts";
-import { loadWithoutSecrets, member } from "../settings.ts";
+import { configInvalid, loadWithoutSecrets, member, toSnapshotOptions } from "../settings.ts";
 import { shellWord } from "../text.ts";
 import { findSecretUses, type SecretUse } from "./secret-uses.ts";
 
@@ -127,4 +130,24 @@ export function findRefusal(
       return `its sender makes it${from}: rouse secrets rotate ${shellWord(name)} --secret-file <file>`;
   }
   return undefined;
+}
+
+/** Checks a value that was given, before anything is written. */
+export async function checkGiven(
+  value: string,
+  { uses }: Secret,
+  options: CommonOptions,
+  io: CliIo,
+): Promise<void> {
+  const texts = new Map<string, string>();
+  for (const { config, path } of uses) {
+    const text = texts.get(config) ?? readFileSync(config, "utf8");
+    texts.set(config, editText(text, [{ path, value }]));
+  }
+  const checked = await checkSnapshot({ ...toSnapshotOptions(options, io), texts });
+  // This command may be unable to read other secrets.
+  const issues = checked.ok
+    ? []
+    : checked.issues.filter((issue) => uses.some(({ at }) => issue.path === at));
+  if (issues.length > 0) throw configInvalid({ issues }, "nothing was written: the new secret");
 }

@@ -1,20 +1,19 @@
-import { readFileSync } from "node:fs";
 import { link, rm, stat } from "node:fs/promises";
-import { editConfigFile, editText } from "../../config/edit.ts";
+import { editConfigFile } from "../../config/edit.ts";
 import { valueAt } from "../../config/load.ts";
 import { writeSecret } from "../../config/state.ts";
 import { RouseError } from "../../core/errors.ts";
 import { replaceFile } from "../../core/replace-file.ts";
 import { newToken } from "../../core/secret.ts";
-import { checkSnapshot } from "../../gateway/validate-config.ts";
-import { answering, doing, printRecord, type Given, type Noun } from "../command.ts";
+import { answering, doing, type Given, type Noun } from "../command.ts";
+import { printRecord } from "../print.ts";
 import { connectRunning } from "../gateway/connect.ts";
 import { usage } from "../failure.ts";
 import type { CliIo } from "../io.ts";
 import { readSecret, type CommonOptions } from "../options.ts";
-import { configInvalid, toSnapshotOptions } from "../settings.ts";
 import { shellWord } from "../text.ts";
 import {
+  checkGiven,
   findRefusal,
   findSecret,
   findWhere,
@@ -52,21 +51,6 @@ async function list(io: CliIo, options: CommonOptions) {
 async function reload(options: CommonOptions, io: CliIo): Promise<void> {
   const running = await connectRunning(options, io);
   await running?.api.reload.$post();
-}
-
-/** Checks a value that was given, before anything is written. */
-async function checkGiven(value: string, { uses }: Secret, options: CommonOptions, io: CliIo) {
-  const texts = new Map<string, string>();
-  for (const { config, path } of uses) {
-    const text = texts.get(config) ?? readFileSync(config, "utf8");
-    texts.set(config, editText(text, [{ path, value }]));
-  }
-  const checked = await checkSnapshot({ ...toSnapshotOptions(options, io), texts });
-  // This command may be unable to read other secrets.
-  const issues = checked.ok
-    ? []
-    : checked.issues.filter((issue) => uses.some(({ at }) => issue.path === at));
-  if (issues.length > 0) throw configInvalid({ issues }, "nothing was written: the new secret");
 }
 
 /** Ends the older of two values that are valid. */

@@ -13,7 +13,8 @@ const MAX_LIMIT = 500;
 const LIMITS = { maxBytes: 32 * 2 ** 20, timeoutMs: 30_000 };
 
 /**
- * A point in time: an age (`90m`, `2d`), a date (`2026-01-31`, `2026-01-31T08:00Z`), or milliseconds since the epoch.
+ * A point in time: an age (`90m`, `2d`), a date in UTC (`2026-01-31`, `2026-01-31T08:00`) or in another zone that is written behind
+ * it, or milliseconds since the epoch.
  * @returns milliseconds since the epoch, or undefined if it is none of them.
  */
 export function parseSince(text: string, now: number): number | undefined {
@@ -22,7 +23,8 @@ export function parseSince(text: string, now: number): number | undefined {
     const age = parseDuration(text);
     return age === undefined ? undefined : now - age;
   }
-  const at = /^\d{4}-\d\d/.test(text) ? Date.parse(text) : NaN;
+  const isWithoutZone = /[T ]\d\d:[\d:.]+$/.test(text);
+  const at = /^\d{4}-\d\d/.test(text) ? Date.parse(isWithoutZone ? `${text}Z` : text) : NaN;
   return Number.isNaN(at) ? undefined : at;
 }
 
