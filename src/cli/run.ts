@@ -109,6 +109,13 @@ async function addLoaded(
   return loaded;
 }
 
+/** Leaves out the word `list` or `show` behind a noun whose forms they name: `rouse runs list` is `rouse runs`. */
+function withoutForm(argv: readonly string[], { list, commands = [] }: Noun, word = ""): string[] {
+  const isForm = list !== undefined && /^(?:list|show)$/.test(word);
+  if (!isForm || commands.some(({ usage }) => usage.split(" ")[0] === word)) return [...argv];
+  return argv.toSpliced(argv.indexOf(word), 1);
+}
+
 /** All commands with their options, for the budgets of the project. */
 export async function describeCommands(io: CliIo): Promise<Command> {
   const program = createProgram(io);
@@ -136,7 +143,7 @@ export async function runCommandLine(given: readonly string[], world: CliIo): Pr
     }
     // With `--help` commander would take an unknown command for none.
     const line = known === "rouse" && /^\w/.test(meant) ? [meant] : argv;
-    await program.parseAsync(line, { from: "user" });
+    await program.parseAsync(noun ? withoutForm(line, noun, word) : line, { from: "user" });
     return io.exitCode;
   } catch (error) {
     if (error instanceof CommanderError) {

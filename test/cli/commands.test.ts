@@ -105,6 +105,17 @@ describe("help", () => {
   });
 });
 
+it("takes the words list and show behind a noun for its forms", async () => {
+  for (const [long, short] of [
+    ["runs list --limit 3", "runs --limit 3"],
+    ["--json events list", "--json events"],
+    ["runs show run_absent", "runs run_absent"],
+    ["runs list --status odd", "runs --status odd"],
+  ] as const)
+    expect(await cli.rouse(long.split(" "))).toEqual(await cli.rouse(short.split(" ")));
+  expect((await cli.rouse("runs list")).code).toBe(0);
+});
+
 describe("wrong usage ends with 2 and says what to write", () => {
   it.each([
     [["evnts"], "events"],
