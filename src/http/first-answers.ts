@@ -9,14 +9,10 @@ export type InTime = <T>(answer: Promise<T>) => Promise<T>;
 /**
  * Bounds how long callers wait for the beginning of an answer while the store hangs: senders give up after some seconds,
  * without an answer that asks them to try again.
- * @param responding see `Cluster`; absent if the store cannot hang.
+ * @param responding see `Cluster`
  * @param unavailable the answer of callers that have waited
  */
-export function createInTime(
-  responding: (() => boolean) | undefined,
-  unavailable: Failure,
-): InTime {
-  if (!responding) return (answer) => answer;
+export function createInTime(responding: () => boolean, unavailable: Failure): InTime {
   const waiting = new Set<(reason: unknown) => void>();
   let timer: NodeJS.Timeout | undefined;
   const look = (): void => {

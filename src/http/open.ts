@@ -191,7 +191,7 @@ export function openHttp(opened: OpenContext) {
   const context: HttpContext = {
     ...opened,
     operatorTokens: [...new Set([operatorToken, localToken])],
-    inTime: createInTime(cluster.responding, unavailable),
+    inTime: cluster.responding ? createInTime(cluster.responding, unavailable) : (answer) => answer,
   };
   const hooks = createHooks(context);
   const apps = createApps(hooks, context);

@@ -30,7 +30,6 @@ import { openGate, type AttemptGate } from "./model-gate.ts";
 import { takeModelTurn, type ModelTurnParts } from "./model-turn.ts";
 import { holdForLimit, holdForModel, planAfterFailure, putBackOrEnd } from "./put-back.ts";
 import type { CheckedTry, FailedTurn, ModelTurn, Prepared, RunKind, Try } from "./try.ts";
-import type { ExecutorDeps } from "./context.ts";
 
 /** Starts without an end after which a run is given up. */
 const MAX_CRASHES = 3;
@@ -43,7 +42,7 @@ const MAX_TAKEN = 20;
  */
 export async function execute(
   kind: RunKind,
-  deps: ExecutorDeps,
+  deps: Try["deps"],
   signal: AbortSignal,
 ): Promise<void> {
   const loaded = await kind.load();
