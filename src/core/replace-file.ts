@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { chmod, mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { systemClock } from "./clock.ts";
 
 /** Options for replacing a file. */
 interface ReplaceOptions {
@@ -81,7 +82,8 @@ export async function removeLeftFiles(
     for (const { parentPath, name } of entries.filter((entry) => TEMPORARY.test(entry.name))) {
       const file = join(parentPath, name);
       const { mtimeMs } = await stat(file).catch(() => ({ mtimeMs: Infinity }));
-      if (Date.now() - mtimeMs > LEFT_MS) await rm(file, { force: true }).catch(() => undefined);
+      if (systemClock.now() - mtimeMs > LEFT_MS)
+        await rm(file, { force: true }).catch(() => undefined);
     }
   }
 }
