@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { chmod, mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { systemClock } from "./clock.ts";
 
 /** Options for replacing a file. */
 interface ReplaceOptions {
@@ -75,15 +74,14 @@ async function findOwner(file: string, mode: number | undefined): Promise<FileOw
  */
 export async function removeLeftFiles(
   folders: readonly string[],
-  { recursive = false } = {},
+  { now, recursive = false }: { now: number; recursive?: boolean },
 ): Promise<void> {
   for (const folder of new Set(folders)) {
     const entries = await readdir(folder, { recursive, withFileTypes: true }).catch(() => []);
     for (const { parentPath, name } of entries.filter((entry) => TEMPORARY.test(entry.name))) {
       const file = join(parentPath, name);
       const { mtimeMs } = await stat(file).catch(() => ({ mtimeMs: Infinity }));
-      if (systemClock.now() - mtimeMs > LEFT_MS)
-        await rm(file, { force: true }).catch(() => undefined);
+      if (now - mtimeMs > LEFT_MS) await rm(file, { force: true }).catch(() => undefined);
     }
   }
 }

@@ -77,7 +77,7 @@ export async function openResources(
     options.setLogLevel?.(config.log.level);
   };
   applySettings(first.snapshot);
-  const state = await takeStateFolder(first, opened).catch(async (error: unknown) => {
+  const state = await takeStateFolder(first, opened, clock).catch(async (error: unknown) => {
     await first.dispose();
     throw error;
   });

@@ -1,3 +1,4 @@
+import type { Clock } from "../core/clock.ts";
 import { ensureState, stateSecret } from "../config/state.ts";
 import { removeUnfinishedSaves } from "../operate/edits/user-files.ts";
 import { acquireLock } from "../store/lock.ts";
@@ -11,6 +12,7 @@ import type { LoadedSnapshot } from "./snapshot.ts";
 export async function takeStateFolder(
   { snapshot, stateDir }: LoadedSnapshot,
   opened: AsyncDisposableStack,
+  clock: Clock,
 ) {
   const { hooks, store } = snapshot.config;
   await ensureState(stateDir);
@@ -18,7 +20,7 @@ export async function takeStateFolder(
   const driver = await findStoreDriver(url);
   const lock = await acquireLock(stateDir, undefined, driver);
   opened.defer(() => lock.release());
-  await removeUnfinishedSaves({ ...snapshot, hooks, stateDir });
+  await removeUnfinishedSaves({ ...snapshot, hooks, stateDir, now: clock.now() });
   return {
     lock,
     /** The hook token that is kept in it. */

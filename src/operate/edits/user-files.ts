@@ -71,12 +71,15 @@ export async function removeUnfinishedSaves({
   configFile,
   hooks,
   stateDir,
+  now,
 }: {
   configFile: string | undefined;
   hooks: { mappingsDir: string; testsDir: string };
   stateDir: string;
+  now: number;
 }): Promise<void> {
-  await removeLeftFiles([...(configFile === undefined ? [] : [dirname(configFile)]), stateDir]);
+  const files = configFile === undefined ? [] : [dirname(configFile)];
+  await removeLeftFiles([...files, stateDir], { now });
   const own = [join(stateDir, "secrets"), join(stateDir, "plugins")];
-  await removeLeftFiles([hooks.mappingsDir, hooks.testsDir, ...own], { recursive: true });
+  await removeLeftFiles([hooks.mappingsDir, hooks.testsDir, ...own], { now, recursive: true });
 }
