@@ -31,6 +31,11 @@ export const gmailConfig = z.strictObject({
     .min(1)
     .default("INBOX")
     .describe("The label whose new mail counts, by name or id."),
+  labels: z
+    .array(z.string().min(1))
+    .min(1)
+    .optional()
+    .describe("Several labels, in place of `label`."),
   includeBody: z
     .boolean()
     .default(true)
@@ -41,6 +46,24 @@ export const gmailConfig = z.strictObject({
     .max(100_000)
     .default(20_000)
     .describe("Longer texts are cut, with a mark. Bytes of UTF-8."),
+  renewEveryMinutes: z
+    .number()
+    .positive()
+    .max(8640)
+    .default(720)
+    .describe("How often the watch is renewed. Google ends it after 7 days."),
+  pushEndpoint: z
+    .url()
+    .optional()
+    .describe(
+      "The public address of `/channels/gmail/push`. With it Pub/Sub pushes; else Rouse pulls.",
+    ),
+  pushAccount: z.email().optional().describe("The service account that signs pushes."),
+  hook: z
+    .string()
+    .min(1)
+    .default("gmail")
+    .describe("The hook that new mail is given to, below `hooks.path`."),
   model: z.string().optional().describe("The model of the preset's turns."),
   thinking: z
     .enum(["off", "minimal", "low", "medium", "high", "xhigh", "max"])
@@ -56,6 +79,10 @@ export const gmailConfig = z.strictObject({
       pubsub: url("https://pubsub.googleapis.com", "Pub/Sub."),
       oauthAuth: url("https://accounts.google.com/o/oauth2/v2/auth", "The consent page."),
       oauthToken: url("https://oauth2.googleapis.com/token", "Where tokens are made."),
+      certs: url(
+        "https://www.googleapis.com/oauth2/v1/certs",
+        "Certificates that pushes are verified by, as PEM by key id.",
+      ),
     })
     .prefault({})
     .describe("Other addresses of Google's services, for private endpoints."),
@@ -69,3 +96,7 @@ export function withPaths<C extends GmailConfig>(config: C, baseDir: string): C 
     ? config
     : { ...config, credentials: resolve(baseDir, config.credentials) };
 }
+
+/** The labels to watch, as the config names them. */
+export const getLabels = (config: GmailConfig): readonly string[] =>
+  config.labels ?? [config.label];

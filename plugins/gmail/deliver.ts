@@ -46,13 +46,14 @@ const getErrorCode = (body: unknown): string => {
 const isUnmatched = (body: unknown): boolean =>
   (body as { outcome?: unknown } | undefined)?.outcome === "unmatched";
 
-function advice(status: number, code: string): string {
+function advice(status: number, code: string, hook: string): string {
   if (code === "no_mapping" || code === "unmatched")
-    return 'no mapping takes what the hook "gmail" is given: add the preset gmail to hooks.presets';
+    return `no mapping takes what the hook "${hook}" is given: add the preset gmail to hooks.presets`;
   if (status === 401 || status === 403)
-    return 'the hook "gmail" does not accept the hook token: let it be called with hooks.token, without an `auth` of its own';
-  if (status === 404) return 'the hook "gmail" is not there: set hooks.enabled to true';
-  return `the hook "gmail" answered ${`${status} ${code}`.trim()}: \`rouse events\` shows why`;
+    return `the hook "${hook}" does not accept the hook token: let it be called with hooks.token, without an \`auth\` of its own`;
+  if (status === 404)
+    return `the hook "${hook}" is not there: set hooks.enabled to true, and hooks.gmail.hook to the path of a mapping`;
+  return `the hook "${hook}" answered ${`${status} ${code}`.trim()}: \`rouse events\` shows why`;
 }
 
 /** Bad in themselves, not for the moment. */
@@ -74,26 +75,25 @@ function refusedIn(messages: readonly MailMessage[], body: unknown, at: number):
  */
 export async function giveToHook(
   gateway: Hooks,
+  hook: string,
   messages: readonly MailMessage[],
   now: () => number,
 ): Promise<RefusedMessage[]> {
-  const answer = await gateway
-    .hook("gmail", { source: "gmail", messages })
-    .catch((error: unknown) => {
-      throw new MailHookError(
-        `the gateway does not answer (${(error as Error).name}); start it with \`rouse start\``,
-        true,
-      );
-    });
+  const answer = await gateway.hook(hook, { source: "gmail", messages }).catch((error: unknown) => {
+    throw new MailHookError(
+      `the gateway does not answer (${(error as Error).name}); start it with \`rouse start\``,
+      true,
+    );
+  });
   const { status, body } = answer;
   if (status >= 200 && status < 300 && !isUnmatched(body)) return refusedIn(messages, body, now());
   const code = isUnmatched(body) ? "unmatched" : getErrorCode(body);
   if (!REFUSED.has(status))
-    throw new MailHookError(advice(status, code), status === 429 || status === 503);
+    throw new MailHookError(advice(status, code, hook), status === 429 || status === 503);
   const [only] = messages;
   if (only && messages.length === 1)
     return [{ id: only.id, at: now(), reason: `${status} ${code}`.trim() }];
   const half = Math.ceil(messages.length / 2);
-  const first = await giveToHook(gateway, messages.slice(0, half), now);
-  return [...first, ...(await giveToHook(gateway, messages.slice(half), now))];
+  const first = await giveToHook(gateway, hook, messages.slice(0, half), now);
+  return [...first, ...(await giveToHook(gateway, hook, messages.slice(half), now))];
 }

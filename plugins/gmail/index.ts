@@ -1,6 +1,8 @@
 import { definePlugin, type Source } from "#plugin";
 import { gmailConfig, withPaths } from "./config.ts";
 import { gmailPreset } from "./preset.ts";
+import { createPushAnswerer, Pushes } from "./push.ts";
+import { runCommand } from "./run.ts";
 import { setupCommand } from "./setup.ts";
 import { gmailStatus } from "./status.ts";
 import { watchMailbox } from "./watcher.ts";
@@ -10,9 +12,10 @@ export default definePlugin({
   id: "gmail",
   section: "hooks",
   config: gmailConfig,
-  source: ({ config, baseDir, stateDir, fetch, log, clock }): Source => ({
-    async start(signal, host) {
-      const { account } = config;
+  source({ config, baseDir, stateDir, fetch, log, clock }): Source {
+    const { account, pushEndpoint } = config;
+    const pushes = pushEndpoint === undefined ? undefined : new Pushes();
+    const start: Source["start"] = async (signal, host) => {
       if (account !== undefined)
         return watchMailbox(
           {
@@ -21,6 +24,7 @@ export default definePlugin({
             fetch,
             log,
             now: () => clock.now(),
+            pushes,
           },
           signal,
           host,
@@ -28,8 +32,15 @@ export default definePlugin({
       host.report({ ok: true, message: "no account is set: run `rouse webhooks gmail setup`" });
       if (!signal.aborted)
         await new Promise((ended) => signal.addEventListener("abort", ended, { once: true }));
-    },
-  }),
+    };
+    if (account === undefined || pushEndpoint === undefined || !pushes) return { start };
+    const notify = (): void => pushes.add();
+    return {
+      start,
+      onPeerRequest: notify,
+      request: createPushAnswerer({ ...config, pushEndpoint }, fetch, notify),
+    };
+  },
   presets: [gmailPreset],
-  commands: { setup: setupCommand, status: gmailStatus },
+  commands: { setup: setupCommand, run: runCommand, status: gmailStatus },
 });

@@ -1,4 +1,4 @@
-import type { GmailConfig } from "./config.ts";
+import { getLabels, type GmailConfig } from "./config.ts";
 import { GoogleError, type Google } from "./google.ts";
 import { GmailProblem } from "./problem.ts";
 import { readMailText, toMail, type GmailMessage, type MailMessage } from "./messages.ts";
@@ -30,7 +30,7 @@ export interface Mailbox {
 }
 
 interface HistoryAnswer {
-  history?: { id: string; messagesAdded?: { message?: { id?: string } }[] }[];
+  history?: { id: string; messagesAdded?: { message?: { id?: string; labelIds?: string[] } }[] }[];
   nextPageToken?: string;
   historyId: string;
 }
@@ -40,23 +40,25 @@ interface MessageList {
   nextPageToken?: string;
 }
 
-/** Finds the id of the label that the config names. */
-export async function findLabel(
-  { label: wanted }: GmailConfig,
+/** The ids of the labels that the config names. */
+export async function labelIds(
+  config: GmailConfig,
   google: Google,
   signal: AbortSignal,
-): Promise<string> {
+): Promise<string[]> {
   const { labels = [] } = await google.gmail<{ labels?: { id: string; name: string }[] }>(
     "labels",
     { what: "listing the labels", signal },
   );
-  const found =
-    labels.find(({ id }) => id === wanted) ??
-    labels.find(({ name }) => name.toLowerCase() === wanted.toLowerCase());
-  if (found) return found.id;
-  throw new GmailProblem(
-    `the mailbox has no label "${wanted}": set hooks.gmail.label to one that it has`,
-  );
+  return getLabels(config).map((wanted) => {
+    const found =
+      labels.find(({ id }) => id === wanted) ??
+      labels.find(({ name }) => name.toLowerCase() === wanted.toLowerCase());
+    if (found) return found.id;
+    throw new GmailProblem(
+      `the mailbox has no label "${wanted}": set hooks.gmail.label to one that it has`,
+    );
+  });
 }
 
 /** Creates the `fetch` of a mailbox. */
@@ -102,9 +104,11 @@ function createFetch(config: GmailConfig, google: Google, signal: AbortSignal): 
 export function createMailbox(
   config: GmailConfig,
   google: Google,
-  label: string,
+  labels: readonly string[],
   signal: AbortSignal,
 ): Mailbox {
+  const watched = new Set(labels);
+  const [only] = labels.length === 1 ? labels : [];
   async function* readPages<P extends { nextPageToken?: string }>(
     path: string,
     query: Record<string, string | undefined>,
@@ -121,7 +125,7 @@ export function createMailbox(
 
   return {
     async watch(topic) {
-      const body = { topicName: topic, labelIds: [label], labelFilterBehavior: "include" };
+      const body = { topicName: topic, labelIds: labels, labelFilterBehavior: "include" };
       const method = "POST";
       const start = () =>
         google.gmail<{ historyId: string; expiration: string }>("watch", {
@@ -151,26 +155,31 @@ export function createMailbox(
       ).historyId;
     },
     async *history(from) {
-      const query = { startHistoryId: from, historyTypes: "messageAdded", labelId: label };
+      const query = { startHistoryId: from, historyTypes: "messageAdded", labelId: only };
       for await (const page of readPages<HistoryAnswer>("history", query, "reading the history")) {
         const { history = [], historyId, nextPageToken } = page;
-        const ids = history.flatMap(({ messagesAdded = [] }) =>
-          messagesAdded.flatMap(({ message }) => message?.id ?? []),
+        const added = history.flatMap(({ messagesAdded = [] }) =>
+          messagesAdded.map(({ message }) => message),
         );
+        const wanted = added.filter(
+          (message) => only !== undefined || message?.labelIds?.some((label) => watched.has(label)),
+        );
+        const ids = [...new Set(wanted.flatMap((message) => message?.id ?? []))];
         const last = history.at(-1)?.id ?? from;
-        yield { ids: [...new Set(ids)], historyId: nextPageToken === undefined ? historyId : last };
+        yield { ids, historyId: nextPageToken === undefined ? historyId : last };
       }
     },
     async since(time) {
-      const found: string[] = [];
-      const query = { labelIds: label, q: `after:${Math.floor(time / 1000)}` };
-      for await (const { messages = [] } of readPages<MessageList>(
-        "messages",
-        query,
-        "listing messages",
-      ))
-        found.push(...messages.map(({ id }) => id));
-      return found.toReversed();
+      const found = new Set<string>();
+      const q = `after:${Math.floor(time / 1000)}`;
+      for (const labelIds of labels)
+        for await (const { messages = [] } of readPages<MessageList>(
+          "messages",
+          { labelIds, q },
+          "listing messages",
+        ))
+          for (const { id } of messages) found.add(id);
+      return [...found].toReversed();
     },
     fetch: createFetch(config, google, signal),
   };

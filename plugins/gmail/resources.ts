@@ -1,3 +1,4 @@
+import type { GmailConfig } from "./config.ts";
 import { GoogleError, type Google } from "./google.ts";
 import { GmailProblem } from "./problem.ts";
 import type { Names } from "./pubsub.ts";
@@ -97,33 +98,75 @@ export async function letGmailPublish(
   );
 }
 
-/** Makes the subscription unless it is there. */
+interface Subscription {
+  topic?: string;
+  pushConfig?: {
+    pushEndpoint?: string;
+    oidcToken?: { serviceAccountEmail?: string; audience?: string };
+  };
+}
+
+/** The advice if the caller may not use the service account that signs pushes. */
+const actAs = (pushAccount: string | undefined): string =>
+  pushAccount === undefined
+    ? ""
+    : ` (whoever runs it needs the role roles/iam.serviceAccountUser on ${pushAccount})`;
+
+/** Makes the subscription unless it is there, and has it pull or push as the config says. */
 export async function makeSubscription(
   google: Google,
-  { topic, subscription, project }: Names,
+  names: Names,
+  config: GmailConfig,
   signal: AbortSignal,
-): Promise<"made" | "is there"> {
-  const command = `gcloud pubsub subscriptions create ${short(subscription)} --project ${project} --topic ${short(topic)} --ack-deadline ${ACK_DEADLINE_SECONDS}`;
-  const body = { topic, ackDeadlineSeconds: ACK_DEADLINE_SECONDS, expirationPolicy: {} };
+): Promise<string> {
+  const { topic, subscription, project } = names;
+  const { pushEndpoint, pushAccount } = config;
+  const pushConfig =
+    pushEndpoint === undefined
+      ? {}
+      : { pushEndpoint, oidcToken: { serviceAccountEmail: pushAccount, audience: pushEndpoint } };
+  const push =
+    pushEndpoint === undefined
+      ? ""
+      : ` --push-endpoint ${pushEndpoint} --push-auth-service-account ${pushAccount}`;
+  const command = `gcloud pubsub subscriptions create ${short(subscription)} --project ${project} --topic ${short(topic)} --ack-deadline ${ACK_DEADLINE_SECONDS}${push}`;
+  const body = {
+    topic,
+    ackDeadlineSeconds: ACK_DEADLINE_SECONDS,
+    expirationPolicy: {},
+    pushConfig,
+  };
   const make = google.pubsub(subscription, {
     method: "PUT",
     body,
     what: "making the subscription",
     signal,
   });
-  if ((await allowed(command, unlessThere(make))) === "made") return "made";
-  const what = "reading the subscription";
+  if ((await allowed(`${command}${actAs(pushAccount)}`, unlessThere(make))) === "made")
+    return "made";
   const found = await allowed(
     command,
-    google.pubsub<{ topic?: string; pushConfig?: { pushEndpoint?: string } }>(subscription, {
+    google.pubsub<Subscription>(subscription, { what: "reading the subscription", signal }),
+  );
+  if (found.topic !== topic)
+    throw new GmailProblem(
+      `the subscription ${subscription} is of another topic (${found.topic}): name another with --subscription`,
+    );
+  const { oidcToken } = found.pushConfig ?? {};
+  const same =
+    (found.pushConfig?.pushEndpoint ?? "") === (pushEndpoint ?? "") &&
+    (pushEndpoint === undefined ||
+      (oidcToken?.serviceAccountEmail === pushAccount && oidcToken?.audience === pushEndpoint));
+  if (same) return "is there";
+  const what = "changing the subscription";
+  await allowed(
+    `gcloud pubsub subscriptions update ${short(subscription)} --project ${project}${push || " --push-endpoint="}${actAs(pushAccount)}`,
+    google.pubsub(`${subscription}:modifyPushConfig`, {
+      method: "POST",
+      body: { pushConfig },
       what,
       signal,
     }),
   );
-  const isPushed = found.pushConfig?.pushEndpoint !== undefined;
-  if (found.topic !== topic || isPushed)
-    throw new GmailProblem(
-      `the subscription ${subscription} ${isPushed ? "pushes" : `is of another topic (${found.topic})`}: delete it, or name another with --subscription`,
-    );
-  return "is there";
+  return pushEndpoint === undefined ? "pulls now" : "pushes now";
 }

@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
 import type { Command, CommandContext } from "#plugin";
 import { askForConsent, createClients, readCredentials, type Credentials } from "./auth.ts";
-import { gmailConfig, withPaths, type GmailConfig } from "./config.ts";
+import { getLabels, gmailConfig, withPaths, type GmailConfig } from "./config.ts";
 import { createGoogle, GoogleError, type Google } from "./google.ts";
 import { GmailProblem } from "./problem.ts";
-import { createMailbox, findLabel } from "./mailbox.ts";
+import { createMailbox, labelIds } from "./mailbox.ts";
 import { getPubSubNames } from "./pubsub.ts";
 import { letGmailPublish, makeSubscription, makeTopic } from "./resources.ts";
 import { readGrant, readState, writeGrant, writeState } from "./state.ts";
@@ -13,7 +13,16 @@ type Options = Record<string, string | true | undefined>;
 type Context = CommandContext<GmailConfig>;
 
 /** Options that are written to the config under the same name. */
-const FIELDS = ["account", "credentials", "project", "topic", "subscription", "label"] as const;
+const FIELDS = [
+  "account",
+  "credentials",
+  "project",
+  "topic",
+  "subscription",
+  "label",
+  "pushEndpoint",
+  "pushAccount",
+] as const;
 
 /** Tells of a step that was done. */
 type Tell = (step: string, result: string) => void;
@@ -26,6 +35,8 @@ function wanted(
   const given: Partial<Record<string, string>> = {};
   for (const field of FIELDS) if (typeof options[field] === "string") given[field] = options[field];
   if (given["credentials"] !== undefined) given["credentials"] = resolve(given["credentials"]);
+  if (context.config?.labels && given["label"] !== undefined)
+    throw new GmailProblem("hooks.gmail.labels is set and counts before --label: change it there");
   const checked = gmailConfig.safeParse({ ...context.config, ...given });
   if (!checked.success) {
     const [issue] = checked.error.issues;
@@ -132,21 +143,31 @@ async function setup(
   await context.editConfig([]);
   const credentials = await readCredentials(config.credentials);
   const names = getPubSubNames(config, credentials.project);
+  if (config.pushEndpoint !== undefined && config.pushAccount === undefined) {
+    if (credentials.kind !== "service")
+      throw new GmailProblem(
+        "pushes need a service account that signs them: name its address with --push-account",
+      );
+    config.pushAccount = given["pushAccount"] = credentials.email;
+  }
   const google = await connect(context, config, credentials, tell);
-  const label = await findLabel(config, google, signal);
+  const labels = await labelIds(config, google, signal);
   tell("topic", `${names.topic} ${await makeTopic(google, names, signal)}`);
   tell("permission", await letGmailPublish(google, names, signal));
-  tell("subscription", `${names.subscription} ${await makeSubscription(google, names, signal)}`);
-  const { historyId, expires } = await createMailbox(config, google, label, signal).watch(
+  tell(
+    "subscription",
+    `${names.subscription} ${await makeSubscription(google, names, config, signal)}`,
+  );
+  const { historyId, expires } = await createMailbox(config, google, labels, signal).watch(
     names.topic,
   );
-  tell("watch", `on ${label} until ${new Date(expires).toISOString()}`);
+  tell("watch", `on ${labels.join(", ")} until ${new Date(expires).toISOString()}`);
   const dir = await context.stateDir();
   const state = await readState(dir, config.account);
   const now = context.clock.now();
   if (state.historyId === undefined)
     Object.assign(state, { historyId, startedAt: now, lastSync: now, aliveAt: now });
-  const watched = `${names.topic} ${config.label}`;
+  const watched = `${names.topic} ${getLabels(config).join(" ")}`;
   Object.assign(state, { watchExpires: expires, watchedAt: now, watched });
   delete state.lastError;
   await writeState(dir, state);
@@ -155,6 +176,7 @@ async function setup(
   return {
     account: config.account,
     ...names,
+    mode: config.pushEndpoint === undefined ? "pull" : "push",
     watchExpires: new Date(expires).toISOString(),
     historyId: state.historyId,
     config: file,
@@ -178,6 +200,11 @@ export const setupCommand: Command<GmailConfig> = {
       value: "name",
     },
     label: { describe: "the label whose new mail counts (default INBOX)", value: "label" },
+    pushEndpoint: {
+      describe: "public address of /channels/gmail/push; without it Rouse pulls",
+      value: "url",
+    },
+    pushAccount: { describe: "the service account that signs pushes", value: "address" },
   },
   async run(context, options) {
     const steps: { step: string; result: string }[] = [];

@@ -1,5 +1,5 @@
 import type { Command, CommandContext, ServiceState } from "#plugin";
-import type { GmailConfig } from "./config.ts";
+import { getLabels, type GmailConfig } from "./config.ts";
 import { GmailProblem } from "./problem.ts";
 import { readState, type WatchState } from "./state.ts";
 
@@ -66,9 +66,10 @@ async function status(context: CommandContext<GmailConfig>): Promise<number> {
     ok,
     message,
     account: config.account,
+    mode: config.pushEndpoint === undefined ? "pull" : "push",
     topic: config.topic,
     subscription: config.subscription,
-    label: config.label,
+    labels: getLabels(config),
     watchExpires: iso(state.watchExpires),
     lastSync: iso(state.lastSync),
     historyId: state.historyId ?? null,
@@ -83,8 +84,8 @@ async function status(context: CommandContext<GmailConfig>): Promise<number> {
     const lines = [
       `${ok ? "ok" : "not ok"}: ${message}`,
       `account        ${shown.account}`,
-      `label          ${shown.label}`,
-      `subscription   ${shown.subscription}`,
+      `labels         ${shown.labels.join(", ")}`,
+      `mode           ${shown.mode}${config.pushEndpoint === undefined ? ` (subscription ${config.subscription})` : ` (${config.pushEndpoint})`}`,
       `watch expires  ${time(state.watchExpires)}`,
       `last sync      ${time(state.lastSync)}`,
       `history id     ${state.historyId ?? "none"}`,

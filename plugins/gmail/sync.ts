@@ -7,6 +7,7 @@ import type { WatchState } from "./state.ts";
 export interface SyncDeps {
   mailbox: Mailbox;
   gateway: Hooks;
+  hook: string;
   state: WatchState;
   /** Keeps the state as it is now. */
   keep(): Promise<void>;
@@ -22,7 +23,7 @@ const OVERLAP_MS = 600_000;
 /** Gives the messages to the hook that it has not had. What was given is on disk, here and there, when this resolves. */
 async function deliver(
   ids: readonly string[],
-  { mailbox, gateway, state, keep, log, now }: SyncDeps,
+  { mailbox, gateway, hook, state, keep, log, now }: SyncDeps,
   notBefore = 0,
 ): Promise<void> {
   const known = new Set(state.delivered);
@@ -32,7 +33,7 @@ async function deliver(
     for (const batch of toBatches(
       messages.filter(({ date }) => date === "" || Date.parse(date) >= notBefore),
     )) {
-      const refused = await giveToHook(gateway, batch, now);
+      const refused = await giveToHook(gateway, hook, batch, now);
       for (const { id, reason } of refused)
         log.warn(`the hook refused the message ${id} (${reason}); the rest goes on`);
       state.refused.push(...refused);

@@ -1,12 +1,13 @@
 import { backOff, sleep } from "#channel-kit";
 import type { PluginLog, SourceHost } from "#plugin";
 import { createClients, readCredentials } from "./auth.ts";
-import type { GmailConfig } from "./config.ts";
+import { getLabels, type GmailConfig } from "./config.ts";
 import { MailHookError } from "./deliver.ts";
 import { createGoogle, GoogleError, type Google } from "./google.ts";
-import { createMailbox, findLabel, type Mailbox } from "./mailbox.ts";
+import { createMailbox, labelIds, type Mailbox } from "./mailbox.ts";
 import { acknowledge, laterId, getPubSubNames, pull, type Names, type Pulled } from "./pubsub.ts";
 import { GmailProblem } from "./problem.ts";
+import type { Pushes } from "./push.ts";
 import { goOnFrom, renderCheckpoint, readState, writeState, type WatchState } from "./state.ts";
 import { toServiceState } from "./status.ts";
 import { syncMailbox } from "./sync.ts";
@@ -26,6 +27,8 @@ interface WatcherDeps {
   fetch: typeof fetch;
   log: PluginLog;
   now(): number;
+  /** Waited for in place of pulling. */
+  pushes?: Pushes | undefined;
   waits?: Partial<Waits>;
 }
 
@@ -33,8 +36,7 @@ type Host = Omit<SourceHost, "documents">;
 
 /** The interval at which the state file says that the watcher lives. */
 const ALIVE_EVERY_MS = 240_000;
-/** Google ends a watch after a week. It is renewed so often, and also with less than a day left. */
-const RENEW_EVERY_MS = 43_200_000;
+/** Google ends a watch after a week: with less than this left it is renewed however often that is. */
 const NEAR_EXPIRY_MS = 86_400_000;
 /** After so many failures in a row, also what may pass by itself is worth a word. */
 const MANY_FAILURES = 3;
@@ -101,7 +103,8 @@ class Watch {
       await this.#renew(connection);
       const due = this.#deps.now() - (this.#state.lastSync ?? 0) >= this.#waits.syncEvery;
       if (due || this.#failures > 0 || this.#starting) await this.#sync(connection);
-      await this.#pull(connection);
+      if (this.#deps.pushes) await this.#wait(connection, this.#deps.pushes);
+      else await this.#pull(connection);
     } catch (error) {
       if (!this.#signal.aborted) await this.#failed(error);
     }
@@ -114,8 +117,8 @@ class Watch {
       config,
       await createClients(config, credentials, { dir: this.#dir, fetch }),
     );
-    const label = await findLabel(config, google, this.#signal);
-    const mailbox = createMailbox(config, google, label, this.#signal);
+    const labels = await labelIds(config, google, this.#signal);
+    const mailbox = createMailbox(config, google, labels, this.#signal);
     return { google, mailbox, names: getPubSubNames(config, credentials.project) };
   }
 
@@ -123,11 +126,11 @@ class Watch {
   async #renew({ mailbox, names }: Connection): Promise<void> {
     const { config, now, log } = this.#deps;
     const state = this.#state;
-    const watched = `${names.topic} ${config.label}`;
+    const watched = `${names.topic} ${getLabels(config).join(" ")}`;
     const alive = state.watched === watched && (state.watchExpires ?? 0) > now();
     const near =
       (state.watchExpires ?? 0) - now() < NEAR_EXPIRY_MS ||
-      (state.watchedAt ?? 0) + RENEW_EVERY_MS <= now();
+      (state.watchedAt ?? 0) + config.renewEveryMinutes * 60_000 <= now();
     if (alive && (!near || (this.#renewalFailed && this.#renewalFailed.again > now()))) return;
     try {
       const { historyId, expires } = await mailbox.watch(names.topic);
@@ -149,10 +152,11 @@ class Watch {
   }
 
   async #sync({ mailbox }: Connection): Promise<void> {
-    const { log, now } = this.#deps;
+    const { config, log, now } = this.#deps;
     await syncMailbox({
       mailbox,
       gateway: this.#host,
+      hook: config.hook,
       state: this.#state,
       keep: () => this.#keep(),
       log,
@@ -185,6 +189,13 @@ class Watch {
     }
     this.#pending = undefined;
     await this.#succeeded();
+  }
+
+  /** Waits for a push, or for the time to look without one. */
+  async #wait(connection: Connection, pushes: Pushes): Promise<void> {
+    const renewEvery = this.#deps.config.renewEveryMinutes * 60_000;
+    await pushes.next(Math.min(this.#waits.syncEvery, renewEvery), this.#signal);
+    if (!this.#signal.aborted) await this.#sync(connection);
   }
 
   async #succeeded(): Promise<void> {

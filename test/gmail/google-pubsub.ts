@@ -19,7 +19,10 @@ interface Subscription {
   name: string;
   topic: string;
   ackDeadlineSeconds: number;
-  pushConfig: { pushEndpoint?: string };
+  pushConfig: {
+    pushEndpoint?: string;
+    oidcToken?: { serviceAccountEmail?: string; audience?: string };
+  };
   waiting: Waiting[];
 }
 
@@ -169,6 +172,10 @@ export function createPubSub(): PubSub {
     if (verb === "acknowledge") {
       const ids = new Set(body.ackIds);
       if (!pubsub.loseAcks) found.waiting = found.waiting.filter(({ ackId }) => !ids.has(ackId));
+      return {};
+    }
+    if (verb === "modifyPushConfig") {
+      found.pushConfig = body.pushConfig ?? {};
       return {};
     }
     return shown(found);

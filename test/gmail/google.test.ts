@@ -141,6 +141,13 @@ describe("the local server, by Google's own packages", () => {
     });
     await subscriber.acknowledge({ subscription: SUBSCRIPTION, ackIds: [received?.ackId ?? ""] });
     expect(google.subscriptions.get(SUBSCRIPTION)?.waiting).toEqual([]);
+    const pushConfig = {
+      pushEndpoint: "https://hooks.example.com/push",
+      oidcToken: { serviceAccountEmail: "a@b.example" },
+    };
+    await subscriber.modifyPushConfig({ subscription: SUBSCRIPTION, pushConfig });
+    const [shown] = await subscriber.getSubscription({ subscription: SUBSCRIPTION });
+    expect(shown.pushConfig?.pushEndpoint).toBe("https://hooks.example.com/push");
     await Promise.all([publisher.close(), subscriber.close()]);
   });
 });

@@ -1,6 +1,6 @@
-import { createHash, generateKeyPairSync, randomBytes } from "node:crypto";
+import { createHash, generateKeyPairSync, randomBytes, type KeyObject } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { jwtVerify } from "jose";
+import { jwtVerify, SignJWT } from "jose";
 import type { GmailMessage, MimePart } from "../../plugins/gmail/messages.ts";
 import { listenOn, readText } from "../channels/wire.ts";
 import { createMailboxes, type Mailboxes } from "./google-mail.ts";
@@ -46,6 +46,7 @@ export interface FakeGoogle extends Mailboxes, PubSub {
     pubsub: string;
     oauthAuth: string;
     oauthToken: string;
+    certs: string;
   };
   /** Contents of credentials files. */
   installed: object;
@@ -65,6 +66,8 @@ export interface FakeGoogle extends Mailboxes, PubSub {
   /** Lets the next requests that match fail. */
   fail(match: RegExp, fault: Fault, times?: number): void;
   mend(): void;
+  /** An OIDC token as Pub/Sub sends it. */
+  pushToken(claims?: Record<string, unknown>, key?: KeyObject): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -96,6 +99,7 @@ interface Token {
 
 // Made once: it takes longer than most tests.
 const keys = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const signer = generateKeyPairSync("rsa", { modulusLength: 2048 });
 
 /** A server that speaks the REST interfaces of Google that a mail watcher uses. */
 export async function createGoogle(): Promise<FakeGoogle> {
@@ -225,8 +229,10 @@ export async function createGoogle(): Promise<FakeGoogle> {
     const url = new URL(request.url ?? "/", "http://127.0.0.1");
     const line = `${request.method} ${decodeURIComponent(url.pathname)}`;
     requests.push(line);
-    const send = (status: number, body: unknown): void => {
-      response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+    const send = (status: number, body: unknown, headers: Record<string, string> = {}): void => {
+      response
+        .writeHead(status, { "content-type": "application/json", ...headers })
+        .end(JSON.stringify(body));
     };
     const planned = faults.find(({ match, times }) => times > 0 && match.test(line));
     if (planned) {
@@ -245,6 +251,10 @@ export async function createGoogle(): Promise<FakeGoogle> {
       const { status, body } = await token(new URLSearchParams(await readText(request)));
       return send(status, body);
     }
+    if (url.pathname === "/certs") {
+      const pem = signer.publicKey.export({ type: "spki", format: "pem" });
+      return send(200, { one: pem }, { "cache-control": "public, max-age=600" });
+    }
     const gone = new AbortController();
     response.on("close", () => gone.abort());
     try {
@@ -260,6 +270,7 @@ export async function createGoogle(): Promise<FakeGoogle> {
   );
   const pubsub = createPubSub();
   const mail = createMailboxes(account, (topic) => pubsub.publisher(topic));
+  const now = (): number => Math.floor(Date.now() / 1000);
   const extra = {
     url,
     endpoints: {
@@ -267,6 +278,7 @@ export async function createGoogle(): Promise<FakeGoogle> {
       pubsub: url,
       oauthAuth: `${url}/auth`,
       oauthToken: `${url}/token`,
+      certs: `${url}/certs`,
     },
     installed: {
       installed: {
@@ -295,6 +307,17 @@ export async function createGoogle(): Promise<FakeGoogle> {
     expireTokens: () => accessTokens.clear(),
     fail: (match: RegExp, fault: Fault, times = 1) => void faults.push({ match, fault, times }),
     mend: () => void faults.splice(0),
+    pushToken: (claims: Record<string, unknown> = {}, key: KeyObject = signer.privateKey) =>
+      new SignJWT({
+        iss: "https://accounts.google.com",
+        email: SERVICE_EMAIL,
+        email_verified: true,
+        iat: now(),
+        exp: now() + 3600,
+        ...claims,
+      })
+        .setProtectedHeader({ alg: "RS256", kid: "one" })
+        .sign(key),
     close,
   };
   const google: FakeGoogle = Object.assign(extra, mail, pubsub);

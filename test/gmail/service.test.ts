@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createWorld, type World } from "../e2e/world.ts";
 import { createGmailWorld, type GmailWorld } from "./support.ts";
@@ -64,8 +65,8 @@ describe("the service", () => {
     expect(well.out.replaceAll(/\d{4}-\d\d-\d\dT\S+Z/g, "TIME"))
       .toBe(`ok: watches ann@example.com until TIME
 account        ann@example.com
-label          INBOX
-subscription   rouse-gmail
+labels         INBOX
+mode           pull (subscription rouse-gmail)
 watch expires  TIME
 last sync      TIME
 history id     ${mail.google.mailbox.historyId}
@@ -137,6 +138,131 @@ gateway        ok: watches ann@example.com until TIME
       return undefined;
     });
     expect(world).toBeUndefined();
+  });
+});
+
+describe("a push", () => {
+  const ENDPOINT = "https://hooks.example.com/channels/gmail/push";
+  const ACCOUNT = "robot@rouse-test.iam.gserviceaccount.com";
+  const push = async (token: string | undefined, init: RequestInit = {}): Promise<number> => {
+    const headers = {
+      "content-type": "application/json",
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    };
+    const body = JSON.stringify({ message: { data: "e30=", messageId: "1" }, subscription: "s" });
+    const answer = await world?.gateway.fetch(
+      new Request("http://127.0.0.1/channels/gmail/push", {
+        method: "POST",
+        headers,
+        body,
+        ...init,
+      }),
+    );
+    expect(await answer?.text()).toBe("");
+    return answer?.status ?? 0;
+  };
+  const startPush = async (more: object = {}): Promise<World> => {
+    await mail.setup(["--push-endpoint", ENDPOINT, "--push-account", ACCOUNT]);
+    const here = await start({ pushEndpoint: ENDPOINT, pushAccount: ACCOUNT, ...more });
+    await here.until(async () => (await service()).message.startsWith("watches"));
+    return here;
+  };
+
+  it("that is signed as it should be has the mailbox looked at", async () => {
+    const here = await startPush();
+    const id = mail.google.receiveQuietly();
+    expect(await push(await mail.google.pushToken({ aud: ENDPOINT }))).toBe(204);
+    const [run] = await here.until(async () => (await runs()).length > 0 && runs());
+    expect(run?.sessionKey).toBe(`hook:gmail:${id}`);
+    expect(mail.google.requests.some((line) => line.includes(":pull"))).toBe(false);
+  });
+
+  it("is refused where anything is wrong with its token, and starts nothing", async () => {
+    await startPush();
+    const looks = (): number =>
+      mail.google.requests.filter((line) => line.endsWith("/history")).length;
+    const before = looks();
+    const stranger = generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey;
+    const wrong: Record<string, string | undefined> = {
+      "no token": undefined,
+      "no token at all": "x",
+      "another audience": await mail.google.pushToken({ aud: "https://other.example.com" }),
+      "another issuer": await mail.google.pushToken({
+        aud: ENDPOINT,
+        iss: "https://evil.example.com",
+      }),
+      "another signer": await mail.google.pushToken({ aud: ENDPOINT }, stranger),
+      "another account": await mail.google.pushToken({ aud: ENDPOINT, email: "other@example.com" }),
+      "an account that nobody verified": await mail.google.pushToken({
+        aud: ENDPOINT,
+        email_verified: false,
+      }),
+      "a time that is over": await mail.google.pushToken({
+        aud: ENDPOINT,
+        iat: 1_700_000_000,
+        exp: 1_700_003_600,
+      }),
+      "no signature": `${(await mail.google.pushToken({ aud: ENDPOINT })).split(".").slice(0, 2).join(".")}.`,
+    };
+    for (const [name, token] of Object.entries(wrong))
+      expect([name, await push(token)]).toEqual([name, 401]);
+    await new Promise((done) => setTimeout(done, 100));
+    expect(looks()).toBe(before);
+  });
+
+  it("is refused if it is too large, no POST, or at another address", async () => {
+    await startPush();
+    const token = await mail.google.pushToken({ aud: ENDPOINT });
+    expect(await push(token, { body: "x".repeat(70_000) })).toBe(413);
+    const stream = new Blob(["x".repeat(70_000)]).stream();
+    expect(await push(token, { body: stream, duplex: "half" })).toBe(413);
+    expect(await push(token, { method: "GET", body: null })).toBe(405);
+    const elsewhere = new Request("http://127.0.0.1/channels/gmail/other", { method: "POST" });
+    expect((await world?.gateway.fetch(elsewhere))?.status).toBe(404);
+  });
+
+  it("is asked for again while Google's certificates cannot be had", async () => {
+    await startPush();
+    mail.google.fail(/GET \/certs/, { status: 404 }, 1);
+    const token = await mail.google.pushToken({ aud: ENDPOINT });
+    expect(await push(token)).toBe(503);
+    expect(await push(token)).toBe(204);
+  });
+
+  it("is not waited for by `run`", async () => {
+    await mail.setup(["--push-endpoint", ENDPOINT, "--push-account", ACCOUNT]);
+    const said = await mail.rouse(["webhooks", "gmail", "run"]);
+    expect([said.code, said.err]).toEqual([
+      2,
+      expect.stringMatching(/^rouse: .*pushes come to the gateway at \/channels\/gmail\/push/),
+    ]);
+  });
+});
+
+describe("rouse webhooks gmail run", () => {
+  it("watches for a gateway that does not, until it is ended", async () => {
+    await mail.setup();
+    const here = await start({ enabled: false });
+    const id = mail.google.receive();
+    const running = mail.rouse(["webhooks", "gmail", "run"]);
+    const [run] = await here.until(async () => (await runs()).length > 0 && runs());
+    expect(run?.sessionKey).toBe(`hook:gmail:${id}`);
+    process.emit("SIGTERM");
+    const said = await running;
+    expect([said.code, said.out]).toEqual([
+      0,
+      expect.stringMatching(/^ok: watches ann@example.com/),
+    ]);
+  });
+
+  it("does not watch where the gateway does", async () => {
+    await mail.setup();
+    await start();
+    const said = await mail.rouse(["webhooks", "gmail", "run"]);
+    expect([said.code, said.err]).toEqual([
+      2,
+      expect.stringContaining("rouse: the gateway watches the mailbox already"),
+    ]);
   });
 });
 

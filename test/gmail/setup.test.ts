@@ -37,6 +37,7 @@ done: new mail becomes runs while the gateway runs
     expect(google.subscriptions.get(SUBSCRIPTION)).toMatchObject({
       topic: TOPIC,
       ackDeadlineSeconds: 600,
+      pushConfig: {},
     });
     expect(google.mailbox.watch).toMatchObject({ topic: TOPIC, labels: ["INBOX"] });
     const text = world.config();
@@ -87,6 +88,7 @@ done: new mail becomes runs while the gateway runs
       account: "ann@example.com",
       topic: TOPIC,
       subscription: SUBSCRIPTION,
+      mode: "pull",
     });
     expect(told.steps.map(({ step }) => step)).toEqual([
       "grant",
@@ -124,6 +126,41 @@ done: new mail becomes runs while the gateway runs
     expect(refused.err).toMatch(
       /may not act for ann@example.com: add its client id and the scope \S+gmail.readonly under https:\/\/admin/,
     );
+  });
+
+  it("sets up Pub/Sub push if an endpoint is given, and pull again if it is not", async () => {
+    world = await createGmailWorld();
+    const endpoint = "https://hooks.example.com/channels/gmail/push";
+    const lacking = await world.setup(["--push-endpoint", endpoint]);
+    expect([lacking.code, lacking.err]).toEqual([
+      1,
+      "rouse: pushes need a service account that signs them: name its address with --push-account\n",
+    ]);
+    await world.setup();
+    const said = await world.setup([
+      "--push-endpoint",
+      endpoint,
+      "--push-account",
+      "p@rouse-test.iam.gserviceaccount.com",
+    ]);
+    expect(said.out).toContain(`subscription: ${SUBSCRIPTION} pushes now`);
+    expect(world.google.subscriptions.get(SUBSCRIPTION)?.pushConfig).toEqual({
+      pushEndpoint: endpoint,
+      oidcToken: {
+        serviceAccountEmail: "p@rouse-test.iam.gserviceaccount.com",
+        audience: endpoint,
+      },
+    });
+    writeFileSync(
+      world.file("rouse.json5"),
+      world.config().replace(/"?pushEndpoint"?:\s*"[^"]*",?/, ""),
+    );
+    const back = await world.setup();
+    expect([back.out, back.code]).toEqual([
+      expect.stringContaining(`${SUBSCRIPTION} pulls now`),
+      0,
+    ]);
+    expect(world.google.subscriptions.get(SUBSCRIPTION)?.pushConfig).toEqual({});
   });
 
   it("keeps a preset with options, and other permissions of the topic", async () => {

@@ -222,6 +222,17 @@ describe("new mail", () => {
     await until(() => given().length === 2);
     expect(posts[1]?.[0]?.body).toBe("a very lon\n[cut: 6 bytes]");
   });
+
+  it("of several labels counts where they are given", async () => {
+    start({ labels: ["inbox", "Invoices"] });
+    await until(well);
+    expect(world.google.mailbox.watch?.labels).toEqual(["INBOX", "Label_7"]);
+    const id = world.google.receive({ labels: ["Label_7"] });
+    world.google.receive({ labels: ["Other"] });
+    const last = world.google.receive();
+    await until(() => given().length === 2);
+    expect(given()).toEqual([id, last]);
+  });
 });
 
 describe("the state", () => {
