@@ -4,10 +4,15 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { prepareDatabase } from "../store/sqlite/schema.ts";
 import { findFilled, listSqliteTables, openSqliteTables } from "../store/sqlite/transfer.ts";
-import { notEmpty, type PutRow, type SourceTable, type TableRules } from "../store/sql/transfer.ts";
+import {
+  notEmpty,
+  type SourceTable,
+  type TableRules,
+  type TargetTable,
+} from "../store/sql/transfer.ts";
 import { FILE_MIGRATIONS, MIGRATIONS_TABLE } from "./catalog/schema.ts";
 
-/** The differences between the tables of documents, which are the same in both databases, and the copied ones. */
+/** The differences between the tables of documents, which are the same in both databases, and the export. */
 export const DOCUMENT_RULES: TableRules = {
   migrations: { leftOut: "each store has its own" },
   [MIGRATIONS_TABLE]: { leftOut: "each store has its own" },
@@ -25,7 +30,7 @@ export const DOCUMENT_RULES: TableRules = {
 
 const databaseIn = (stateDir: string): string => join(stateDir, "knowledge.db");
 
-/** Gives `use` the documents of a state folder as they are at one moment. */
+/** Gives `use` the documents of a state folder as they are at one moment, also while a gateway uses them. */
 export async function exportDocuments<T>(
   stateDir: string,
   use: (tables: readonly SourceTable[]) => Promise<T>,
@@ -41,7 +46,7 @@ export async function exportDocuments<T>(
 export async function importDocuments<T>(
   stateDir: string,
   now: number,
-  use: (tables: ReadonlyMap<string, PutRow>) => Promise<T>,
+  use: (tables: ReadonlyMap<string, TargetTable>) => Promise<T>,
 ): Promise<T> {
   const database = databaseIn(stateDir);
   await mkdir(stateDir, { recursive: true, mode: 0o700 });

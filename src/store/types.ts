@@ -6,7 +6,7 @@ import type { EventRecord } from "./event-record.ts";
 import type { Reads, Writes } from "./operations.ts";
 import type { SharedBatches, UsageStore } from "./usage.ts";
 import type { FencingToken, Cluster } from "./cluster.ts";
-import type { PutRow, SourceTable, TransferOptions } from "./sql/transfer.ts";
+import type { SourceTable, TargetTable, TransferOptions } from "./sql/transfer.ts";
 import type {
   DedupeEntry,
   DedupeRecord,
@@ -184,8 +184,7 @@ export interface StoreDriver {
    */
   sql?: { module: string; env: RegExp };
   /**
-   * Gives `use` all that the store keeps, as it is at one moment. If only one gateway can use the store, the caller holds the
-   * lock of its state folder. Throws like `openReader`.
+   * Gives `use` all that the store keeps, as it is at one moment, also while gateways use it. Throws like `openReader`.
    */
   exportTables<T>(
     options: TransferOptions,
@@ -198,7 +197,7 @@ export interface StoreDriver {
    */
   importTables<T>(
     options: TransferOptions,
-    use: (tables: ReadonlyMap<string, PutRow>) => Promise<T>,
+    use: (tables: ReadonlyMap<string, TargetTable>) => Promise<T>,
   ): Promise<T>;
 }
 

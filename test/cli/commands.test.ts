@@ -595,7 +595,7 @@ describe("wrong usage", () => {
       "keys revoke nope",
       "secrets rotate nope",
       "plugins add ./none.tgz",
-      "store import none.db",
+      "store import none.jsonl",
       "restore none",
     ]) {
       const { code, err } = await cli.rouse(line.split(" "));

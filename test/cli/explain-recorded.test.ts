@@ -177,7 +177,8 @@ describePostgres("recorded configs on PostgreSQL", () => {
     const id = await postTo(world);
     await world.stop();
     const { store } = newStore();
-    const file = join(cli.dir, ".rouse/rouse.db");
+    const file = join(cli.dir, "kept.jsonl");
+    expect((await cli.rouse(`store export ${file}`)).code).toBe(0);
     await target.write("rouse.json5", { store });
     expect(await target.rouse(`store import ${file}`)).toMatchObject({ code: 0 });
     await start(target, { store, hooks: { mappings: [mapping("now")] } });

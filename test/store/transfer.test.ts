@@ -1,18 +1,17 @@
-import { copyFile, mkdir, rename, rm } from "node:fs/promises";
+import { readFileSync, statSync } from "node:fs";
+import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { knowledgeSchema } from "../../src/config/schema/knowledge.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createKnowledge } from "../../src/knowledge/knowledge.ts";
-import { DOCUMENT_RULES, exportDocuments } from "../../src/knowledge/transfer.ts";
 import { stageBytes } from "../../src/knowledge/upload-staging.ts";
 import type { Embedder, Knowledge } from "../../src/knowledge/types.ts";
 import { acquireLock } from "../../src/store/lock.ts";
 import { openStore } from "../../src/store/open.ts";
-import { SQLITE } from "../../src/store/sqlite/store-driver.ts";
-import type { PutRow, SourceTable } from "../../src/store/sql/transfer.ts";
-import type { Job, StoreDriver } from "../../src/store/types.ts";
+import type { ExportedRow } from "../../src/store/sql/transfer.ts";
+import type { Job } from "../../src/store/types.ts";
 import {
   approval,
   DECISION,
@@ -24,7 +23,6 @@ import {
   step,
   turn,
 } from "./suite/make.ts";
-import { POSTGRES } from "../../plugins/postgres/store.ts";
 import { serve } from "../channels/wire.ts";
 import { createCli, shopConfig, type CliWorld } from "../cli/world.ts";
 import { createWorld } from "../e2e/world.ts";
@@ -40,22 +38,28 @@ beforeEach(async () => {
 });
 afterEach(() => cli.close());
 
+const EXPORT = "rouse.jsonl";
+const exported = (): string => readFileSync(join(dir, EXPORT), "utf8");
 const sqliteFile = (): string => join(dir, ".rouse/rouse.db");
 
-/** Fills the store at a URL from another one. */
+/** Runs a command for the store in a file, or for another one. */
 async function rouse(
-  from: string,
+  args: string[],
   url?: string,
 ): Promise<{ code: number; out: string; err: string }> {
   await cli.write("rouse.json5", shopConfig(url === undefined ? {} : { store: { url } }));
-  return cli.rouse(["store", "import", from, "--json"]);
+  return cli.rouse(args);
 }
 
-/** Returns how many rows there were, by table. */
-async function importInto(url?: string, from = ".rouse/rouse.db"): Promise<Record<string, number>> {
-  const { code, out, err } = await rouse(from, url);
+async function exportFrom(url?: string): Promise<Record<string, number>> {
+  await rm(join(dir, EXPORT), { force: true });
+  const { code, out, err } = await rouse(["store", "export", EXPORT, "--json"], url);
   expect([code, err]).toEqual([0, ""]);
   return (JSON.parse(out) as { tables: Record<string, number> }).tables;
+}
+
+async function importInto(url?: string): Promise<void> {
+  expect(await rouse(["store", "import", EXPORT], url)).toMatchObject({ code: 0, err: "" });
 }
 
 /** An empty state folder. */
@@ -143,100 +147,137 @@ async function fillStore(): Promise<string[]> {
   return ["b", "held", "a2"];
 }
 
-/** The rows of a store and its documents, as sets of columns. Each store has places of its own in the line of jobs. */
-const readRows = async (schema?: Schema): Promise<string[]> => {
-  const read = async (tables: readonly SourceTable[]): Promise<string[]> => {
-    const rows: string[] = [];
-    for (const table of tables)
-      for await (const { ready, ...row } of table.read()) {
-        const place = typeof ready === "number" && ready >= 1e12 ? ready : ready === null;
-        const cells = Object.entries<unknown>({ ...row, place }).map(([name, value]) =>
-          JSON.stringify([name, value instanceof Uint8Array ? [...value] : value]),
-        );
-        rows.push(`${table.name} ${cells.toSorted().join(" ")}`);
-      }
-    return rows.toSorted();
-  };
-  const options = { clock: systemClock, log: silent, rules: DOCUMENT_RULES };
-  return schema
-    ? POSTGRES.exportTables({ ...options, url: schema.url }, read)
-    : SQLITE.exportTables({ ...options, url: `sqlite:${sqliteFile()}` }, (store) =>
-        exportDocuments(join(dir, ".rouse"), (documents) => read([...store, ...documents])),
-      );
-};
+/** The lines of an export but the first and the last, which have a time and a hash. */
+const rowsOf = (text: string): string[] => text.trimEnd().split("\n").slice(1, -1);
 
-/** Checks that rows which were put into a store before an error are not there after it. */
-async function failInTheMiddle(driver: StoreDriver, url: string): Promise<void> {
-  const options = { url, clock: systemClock, log: silent };
-  const fail = async (tables: ReadonlyMap<string, PutRow>): Promise<void> => {
-    await tables.get("meta")?.({ key: "a", value: "1" });
-    throw new Error("in the middle");
-  };
-  await expect(driver.importTables(options, fail)).rejects.toThrow("in the middle");
-  const { store } = await openAt(url);
-  expect(await store.values.get("a")).toBeUndefined();
-  await store.close();
-}
-
-describe("rouse store import", () => {
-  const other = (): string => `sqlite:${join(dir, "other.db")}`;
-
-  it("fills a file with what another one has, and nothing if it fails in the middle", async () => {
+describe("rouse store export", () => {
+  it("writes a line for each row and can be read again: the same rows, documents included", async () => {
     const jobs = await fillStore();
-    await failInTheMiddle(SQLITE, other());
-    expect(await importInto(other())).toMatchObject({ events: 2, runs: 3 });
-    const { store, queue } = await openAt(other());
+    await addDocuments();
+    const tables = await exportFrom();
+    expect(tables).toMatchObject({
+      events: 2,
+      runs: 3,
+      knowledge_documents: 2,
+      knowledge_file_parts: 2,
+    });
+    const [head, ...rest] = exported().trimEnd().split("\n");
+    expect(JSON.parse(head ?? "")).toMatchObject({ format: "rouse-store", version: 1, tables });
+    expect(JSON.parse(rest.at(-1) ?? "")).toMatchObject({ end: true, rows: rest.length - 1 });
+    expect(statSync(join(dir, EXPORT)).mode & 0o777).toBe(0o600);
+    const rows = rowsOf(exported());
+    await forget();
+    await importInto();
+    await exportFrom();
+    expect(rowsOf(exported())).toEqual(rows);
+    const { store, queue } = await openAt();
     expect((await queue.fetch("delivery", 9)).map(({ id }) => id)).toEqual(jobs);
     expect(await store.counts()).toMatchObject({ "events.accepted": 2, "runs.waiting": 1 });
     await store.close();
-    await cli.write(
-      "rouse.json5",
-      shopConfig({ store: { url: `sqlite:${join(dir, "third.db")}` } }),
-    );
-    const watched = await cli.rouse(["store", "import", "other.db"], { terminal: true });
-    expect(watched.err).toMatch(/importing \[.*\] \d+\/\d+ approvals/);
+    expect(await rouse(["store", "export", EXPORT])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("is there already") as string,
+    });
+    expect(rowsOf((await rouse(["store", "export"])).out)).not.toEqual([]);
+    const watched = await cli.rouse(["store", "export", "again.jsonl"], { terminal: true });
+    expect(watched.err).toMatch(/exporting \[.*\] \d+\/\d+ approvals/);
   });
 
-  it("queues the work of the events that were accepted last", async () => {
+  it("beside a gateway leaves out what is not taken up yet, with its duplicate keys; without one takes it up first", async () => {
     await fillStore();
     const db = new DatabaseSync(sqliteFile());
     db.exec(
       "DELETE FROM jobs; DELETE FROM runs WHERE id NOT IN ('run_a'); UPDATE marks SET seq = 1 WHERE name = 'intake'",
     );
     db.close();
-    expect(await importInto(other())).toMatchObject({ events: 2, dedupe: 2, jobs: 1 });
+    const lock = await acquireLock(join(dir, ".rouse"));
+    expect(await exportFrom()).toMatchObject({ events: 1, dedupe: 1 });
+    lock.release();
+    expect(await exportFrom()).toMatchObject({ events: 2, dedupe: 2, jobs: 1 });
+  });
+});
+
+describe("rouse store import", () => {
+  let whole: string | undefined;
+  /** The export of a store with a little of everything. It is made once. */
+  const getExport = async (): Promise<string> => {
+    if (whole !== undefined) return whole;
+    await fillStore();
+    await exportFrom();
+    whole = exported();
+    await forget();
+    return whole;
+  };
+  const replace =
+    (find: string | RegExp, replacement: string) =>
+    (text: string): string => {
+      const edited = text.replace(find, replacement);
+      expect(edited).not.toBe(text);
+      return edited;
+    };
+
+  it.each<[string, (text: string) => string, string]>([
+    ["is empty", () => "", "is empty"],
+    ["is another one", () => "{}\n", "no export"],
+    ["is of another version", replace('"version":1', '"version":2'), "has version 2"],
+    [
+      "was cut between lines",
+      (text) => `${text.trimEnd().split("\n").slice(0, -1).join("\n")}\n`,
+      "it was cut",
+    ],
+    ["was cut in a line", (text) => text.slice(0, -9), "was cut there"],
+    ["was changed", replace("run_a", "run_z"), "not as it was written"],
+    ["lacks a line", replace(/^\{"table":"steps".*\n/m, ""), "not as it was written"],
+    [
+      "has a table of a newer version",
+      replace('"table":"steps"', '"table":"leaps"'),
+      "the table leaps",
+    ],
+    [
+      "has a column of a newer version",
+      replace('{"table":"steps","row":{', '{"table":"steps","row":{"far":1,'),
+      "the column far of steps",
+    ],
+  ])("keeps nothing of a file that %s", async (_, change, message) => {
+    await cli.write(EXPORT, change(await getExport()));
+    expect(await rouse(["store", "import", EXPORT])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(message) as string,
+    });
+    const { store } = await openAt();
+    expect(Object.values(await store.counts()).filter((n) => n > 0)).toEqual([]);
+    await store.close();
   });
 
-  it("refuses a store that has something, one in use, and one that is not there", async () => {
+  it("refuses a store that has something, and one in use", async () => {
     await fillStore();
-    await openAt(other()).then(({ store }) => store.close());
-    expect(await rouse("other.db")).toMatchObject({
+    await exportFrom();
+    expect(await rouse(["store", "import", EXPORT])).toMatchObject({
       code: 2,
       err: expect.stringMatching(/rouse\.db is not empty \(\w+\).*move the file away/s) as string,
     });
     const lock = await acquireLock(join(dir, ".rouse"));
-    expect(await rouse("other.db")).toMatchObject({
+    expect(await rouse(["store", "import", EXPORT])).toMatchObject({
       code: 1,
       err: expect.stringContaining("uses the state folder") as string,
     });
-    expect(await rouse(".rouse/rouse.db", other())).toMatchObject({ code: 2 });
     lock.release();
-    expect(await rouse("none.db")).toMatchObject({ code: 1 });
+    expect(await rouse(["store", "import", "none.jsonl"])).toMatchObject({ code: 1 });
   });
 
   it("refuses documents beside those that are there", async () => {
     await fillStore();
     await addDocuments();
-    await rename(sqliteFile(), join(dir, "moved.db"));
-    await copyFile(join(dir, ".rouse/knowledge.db"), join(dir, "knowledge.db"));
-    expect(await rouse("moved.db")).toMatchObject({
+    await exportFrom();
+    await rm(sqliteFile());
+    expect(await rouse(["store", "import", EXPORT])).toMatchObject({
       code: 2,
       err: expect.stringContaining("knowledge.db is not empty") as string,
     });
   });
 });
 
-describePostgres("rouse store import with PostgreSQL", () => {
+describePostgres("rouse store export and import with PostgreSQL", () => {
   let schema: Schema;
   beforeEach(() => {
     schema = newSchema();
@@ -296,7 +337,7 @@ describePostgres("rouse store import with PostgreSQL", () => {
     expect(states).toEqual(["queued", "queued", "parked", "collecting", "collecting"]);
     await second.stop();
 
-    expect(await importInto(schema.url)).toMatchObject({
+    expect(await exportFrom()).toMatchObject({
       events: 6,
       runs: 5,
       collected: 2,
@@ -304,6 +345,7 @@ describePostgres("rouse store import with PostgreSQL", () => {
       knowledge_documents: 2,
       knowledge_files: 2,
     });
+    await importInto(schema.url);
 
     down = false;
     const moved = await createWorld({ dir, config: { hooks, store: { url: schema.url } } });
@@ -340,14 +382,15 @@ describePostgres("rouse store import with PostgreSQL", () => {
     });
     await knowledge.close();
     await close();
-    expect(await rouse(".rouse/rouse.db", schema.url)).toMatchObject({
+    expect(await rouse(["store", "import", EXPORT], schema.url)).toMatchObject({
       code: 2,
       err: expect.stringMatching(/is not empty .*\?schema=name/s) as string,
     });
 
     // And back: a file has all of it again, and knows the repeat.
+    await exportFrom(schema.url);
     await forget();
-    await importInto(undefined, schema.url);
+    await importInto();
     const back = await createWorld({ dir, config: { hooks } });
     expect(
       (await back.post("/hooks/talk", { n: 1 }, { "idempotency-key": "said" })).body,
@@ -395,7 +438,8 @@ describePostgres("rouse store import with PostgreSQL", () => {
     expect(before.map(({ documentId }) => documentId)).toEqual([ids[0], ids[2], ids[1]]);
     await source.close();
 
-    expect((await importInto(schema.url))["knowledge_vectors"]).toBe(3);
+    expect((await exportFrom())["knowledge_vectors"]).toBe(3);
+    await importInto(schema.url);
     asked.length = 0;
     const target = await openDocuments(schema, embed);
     await target.start();
@@ -408,13 +452,26 @@ describePostgres("rouse store import with PostgreSQL", () => {
   it("writes what it has read: from a file to PostgreSQL and back, the same rows come out", async () => {
     const jobs = await fillStore();
     await addDocuments();
-    const rows = await readRows();
-    await failInTheMiddle(POSTGRES, schema.url);
+    await exportFrom();
+    /** The rows as sets of columns. Each store has places of its own in the line of jobs. */
+    const normalized = (): string[] =>
+      rowsOf(exported())
+        .map((line) => {
+          const { table, row } = JSON.parse(line) as { table: string; row: ExportedRow };
+          const { ready, ...rest } = row;
+          const place = typeof ready === "number" && ready >= 1e12 ? ready : ready === null;
+          const cells = Object.entries<unknown>({ ...rest, place }).map((cell) =>
+            JSON.stringify(cell),
+          );
+          return `${table} ${cells.toSorted().join(" ")}`;
+        })
+        .toSorted();
+    const rows = normalized();
     await importInto(schema.url);
-    expect(await readRows(schema)).toEqual(rows);
+    await exportFrom(schema.url);
+    expect(normalized()).toEqual(rows);
     await forget();
-    await importInto(undefined, schema.url);
-    expect(await readRows()).toEqual(rows);
+    await importInto();
     const { store, queue } = await openAt();
     expect((await queue.fetch("delivery", 9)).map(({ id }) => id)).toEqual(jobs);
     await store.close();
@@ -422,10 +479,11 @@ describePostgres("rouse store import with PostgreSQL", () => {
 
   it("refuses a database that has something, or that a gateway uses", async () => {
     await fillStore();
+    await exportFrom();
     const other = await openAt(schema.url);
     await other.store.commit((tx) => tx.values.set("mine", 1));
     await other.store.close();
-    expect(await rouse(".rouse/rouse.db", schema.url)).toMatchObject({
+    expect(await rouse(["store", "import", EXPORT], schema.url)).toMatchObject({
       code: 2,
       err: expect.stringContaining("is not empty (meta)") as string,
     });
@@ -434,7 +492,7 @@ describePostgres("rouse store import with PostgreSQL", () => {
         `DELETE FROM "${schema.name}".meta; INSERT INTO "${schema.name}".holders DEFAULT VALUES`,
       ),
     );
-    expect(await rouse(".rouse/rouse.db", schema.url)).toMatchObject({
+    expect(await rouse(["store", "import", EXPORT], schema.url)).toMatchObject({
       code: 2,
       err: expect.stringContaining("a gateway runs on it") as string,
     });

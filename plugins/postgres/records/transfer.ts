@@ -2,13 +2,13 @@ import {
   checkReadable,
   FIRST_TIME,
   notEmpty,
-  type CopiedRow,
-  type PutRow,
+  type ExportedRow,
   type Shapes,
   type SourceTable,
   type Sql,
   type StoreDriver,
   type TableRules,
+  type TargetTable,
   toSelects,
   toTargets,
   USAGE_NUMBERS,
@@ -26,8 +26,8 @@ const READ_ROWS = 50;
 const MAX_ROWS = 1000;
 const MAX_CHARS = 4_000_000;
 
-const text = (row: CopiedRow, column: string): string => String(row[column]);
-/** The differences between the tables of a store in PostgreSQL and the copied ones. */
+const text = (row: ExportedRow, column: string): string => String(row[column]);
+/** The differences between the tables of a store in PostgreSQL and the export. */
 export const POSTGRES_RULES: TableRules = {
   migrations: { leftOut: "each store has its own" },
   counts: { leftOut: "counted again while rows are written" },
@@ -91,10 +91,10 @@ async function readShapes(sql: Sql): Promise<Shapes> {
   );
 }
 
-async function* readRows(sql: Sql, table: string, select: string): AsyncGenerator<CopiedRow> {
-  await sql.query(`DECLARE copied_${table} NO SCROLL CURSOR FOR ${select}`);
+async function* readRows(sql: Sql, table: string, select: string): AsyncGenerator<ExportedRow> {
+  await sql.query(`DECLARE exported_${table} NO SCROLL CURSOR FOR ${select}`);
   for (;;) {
-    const rows = await sql.query<CopiedRow>(`FETCH ${READ_ROWS} FROM copied_${table}`);
+    const rows = await sql.query<ExportedRow>(`FETCH ${READ_ROWS} FROM exported_${table}`);
     yield* rows;
     if (rows.length < READ_ROWS) return;
   }
@@ -102,10 +102,10 @@ async function* readRows(sql: Sql, table: string, select: string): AsyncGenerato
 
 async function listTables(sql: Sql, rules: TableRules): Promise<SourceTable[]> {
   const tables: SourceTable[] = [];
-  for (const { table, columns, count, select } of toSelects(await readShapes(sql), rules)) {
+  for (const { table, count, select } of toSelects(await readShapes(sql), rules)) {
     const [counted] = await sql.query<{ n: number }>(count);
     const read = () => readRows(sql, table, select);
-    tables.push({ name: table, columns, rows: counted?.n ?? 0, read });
+    tables.push({ name: table, rows: counted?.n ?? 0, read });
   }
   return tables;
 }
@@ -115,7 +115,7 @@ class Inserts {
   readonly #sql: Sql;
   readonly #shapes: Shapes;
   #table = "";
-  #rows: CopiedRow[] = [];
+  #rows: ExportedRow[] = [];
   #chars = 0;
 
   constructor(sql: Sql, shapes: Shapes) {
@@ -123,7 +123,7 @@ class Inserts {
     this.#shapes = shapes;
   }
 
-  async add(table: string, row: CopiedRow): Promise<void> {
+  async add(table: string, row: ExportedRow): Promise<void> {
     if (table !== this.#table) await this.flush();
     this.#table = table;
     this.#rows.push(row);
@@ -156,7 +156,7 @@ function fit(value: unknown, type: string): unknown {
 async function openTables(
   sql: Sql,
   rules: TableRules,
-): Promise<{ tables: Map<string, PutRow>; flush(): Promise<void> }> {
+): Promise<{ tables: Map<string, TargetTable>; flush(): Promise<void> }> {
   const shapes = await readShapes(sql);
   const inserts = new Inserts(sql, shapes);
   const tables = toTargets(shapes, rules, (table, row) => inserts.add(table, row));

@@ -1,15 +1,19 @@
-import { existsSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { createReadStream, existsSync } from "node:fs";
+import { open, rm } from "node:fs/promises";
+import { resolve } from "node:path";
+import { RouseError } from "../../core/errors.ts";
 import { DOCUMENT_RULES, exportDocuments, importDocuments } from "../../knowledge/transfer.ts";
 import { MIGRATIONS_TABLE, SHARED_MIGRATIONS } from "../../knowledge/catalog/schema.ts";
-import { acquireLock, readGateway } from "../../store/lock.ts";
+import { acquireLock, type Lock } from "../../store/lock.ts";
 import { findStoreDriver, getSqlSource } from "../../store/open.ts";
 import { openSql, type SqlSource } from "../../store/sql/sql.ts";
 import {
-  copyTables,
-  type PutRow,
+  ExportReader,
+  renderExport,
   type SourceTable,
+  type TargetTable,
   type TransferOptions,
+  type Transferred,
 } from "../../store/sql/transfer.ts";
 import type { StoreDriver } from "../../store/types.ts";
 import { noSuch, usage } from "../failure.ts";
@@ -21,50 +25,113 @@ import { findStore } from "../settings.ts";
 
 interface Place {
   driver: StoreDriver;
-  /** The folder of the documents, if they are not in the store's database. */
-  folder: string;
+  stateDir: string;
   options: TransferOptions;
-  /** The database that documents share with the store. */
+  /** The database that documents share with the store; undefined if they are in the state folder. */
   shared: SqlSource | undefined;
 }
 
-async function createPlace(
-  url: string,
-  folder: string,
-  options: CommonOptions,
-  io: CliIo,
-): Promise<Place> {
+async function findPlace(options: CommonOptions, io: CliIo): Promise<Place> {
+  const { url, stateDir } = await findStore(options, io);
   const driver = await findStoreDriver(url);
-  const shared = getSqlSource(driver, url);
   const log = createCommandLogger(options, io);
-  const parts = { url, env: io.env, clock: SYSTEM.clock, log };
-  return { driver, folder, shared, options: shared ? { ...parts, rules: DOCUMENT_RULES } : parts };
+  const shared = getSqlSource(driver, url);
+  return {
+    driver,
+    stateDir,
+    shared,
+    options: {
+      url,
+      env: io.env,
+      clock: SYSTEM.clock,
+      log,
+      ...(shared && { rules: DOCUMENT_RULES }),
+    },
+  };
 }
 
-/** The store that is copied: a URL, or the path of a SQLite file, whose documents are beside it or in the state folder. */
-async function findSource(
-  name: string,
-  stateDir: string,
-  options: CommonOptions,
+/** The lock of the state folder; undefined if a gateway has it. */
+async function acquireIfFree({ driver, stateDir }: Place): Promise<Lock | undefined> {
+  try {
+    return await acquireLock(stateDir, undefined, driver);
+  } catch (error) {
+    if (error instanceof RouseError && error.code === "store_locked") return undefined;
+    throw error;
+  }
+}
+
+const BLOCK = 256 * 1024;
+
+/** Writes an export to a new file, or to standard output. Returns its size. */
+async function writeLines(
+  lines: AsyncIterable<string>,
+  file: string | undefined,
   io: CliIo,
-): Promise<Place> {
-  const [, path = name] = /^sqlite:(.*)$/.exec(name) ?? [];
-  if (/^[a-z]+:/.test(path)) return createPlace(path, stateDir, options, io);
-  const file = resolve(io.cwd, path);
-  if (!existsSync(file)) throw noSuch(`there is no file ${file}`);
-  const running = readGateway(dirname(file));
-  if (running) throw usage(`process ${running.pid} uses ${file}: stop it first`);
-  const folder = existsSync(join(dirname(file), "knowledge.db")) ? dirname(file) : stateDir;
-  return createPlace(`sqlite:${file}`, folder, options, io);
+): Promise<number> {
+  let size = 0;
+  let waiting = "";
+  const handle = file === undefined ? undefined : await openNew(file);
+  const write = async (): Promise<void> => {
+    size += Buffer.byteLength(waiting);
+    if (handle) await handle.write(waiting);
+    else (io.exact ?? io).out(waiting);
+    waiting = "";
+  };
+  try {
+    for await (const line of lines) {
+      waiting += line;
+      if (waiting.length >= BLOCK) await write();
+    }
+    await write();
+    await handle?.sync();
+  } catch (error) {
+    if (file !== undefined) await rm(file, { force: true });
+    throw error;
+  } finally {
+    await handle?.close();
+  }
+  return size;
 }
 
-const readTables = <T>(
-  { driver, folder, shared, options }: Place,
-  use: (tables: readonly SourceTable[]) => Promise<T>,
-): Promise<T> =>
-  driver.exportTables(options, (store) =>
-    shared ? use(store) : exportDocuments(folder, (documents) => use([...store, ...documents])),
-  );
+const openNew = (file: string) =>
+  open(file, "wx", 0o600).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === "EEXIST" ? usage(`${file} is there already; name a new file`) : error;
+  });
+
+/** Writes all that the store and the documents hold as lines of JSON: to standard output, or into a file, of which it tells. */
+export async function exportStore(name: string | undefined, options: CommonOptions, io: CliIo) {
+  const place = await findPlace(options, io);
+  const { driver, stateDir, shared } = place;
+  const file = name === undefined ? undefined : resolve(io.cwd, name);
+  const began = io.now();
+  const progress = createProgress(io, "exporting");
+  const lock = await acquireIfFree(place);
+  let tables: readonly SourceTable[] = [];
+  let size: number;
+  try {
+    const write = (all: readonly SourceTable[]): Promise<number> => {
+      tables = all;
+      return writeLines(
+        renderExport(all, began, (...parts) => progress.update(...parts)),
+        file,
+        io,
+      );
+    };
+    size = await driver.exportTables(
+      { ...place.options, isAlone: lock !== undefined && !driver.shared },
+      (store) =>
+        shared
+          ? write(store)
+          : exportDocuments(stateDir, (documents) => write([...store, ...documents])),
+    );
+  } finally {
+    lock?.release();
+    progress.end();
+  }
+  if (file === undefined) return undefined;
+  const rows = Object.fromEntries(tables.map((table) => [table.name, table.rows]));
+  return { file, bytes: size, seconds: (io.now() - began) / 1000, tables: rows };
+}
 
 /** Makes the tables of documents in the database of a store. */
 async function makeDocumentTables(source: SqlSource, { env = {}, log }: TransferOptions) {
@@ -76,43 +143,48 @@ async function makeDocumentTables(source: SqlSource, { env = {}, log }: Transfer
   }
 }
 
-async function fillTables<T>(
-  { driver, folder, shared, options }: Place,
-  hasDocuments: boolean,
-  use: (tables: ReadonlyMap<string, PutRow>) => Promise<T>,
-): Promise<T> {
-  if (shared && hasDocuments) await makeDocumentTables(shared, options);
-  return driver.importTables(options, (store) =>
-    shared || !hasDocuments
-      ? use(store)
-      : importDocuments(folder, options.clock.now(), (documents) =>
-          use(new Map([...store, ...documents])),
-        ),
-  );
+/** Reads a file line by line: no more than one line is in memory, and what was read of the next. */
+async function* readLines(file: string): AsyncGenerator<string> {
+  let begun: string[] = [];
+  for await (const chunk of createReadStream(file, { encoding: "utf8", highWaterMark: BLOCK })) {
+    const [first = "", ...others] = (chunk as string).split("\n");
+    begun.push(first);
+    for (const next of others) {
+      yield begun.join("");
+      begun = [next];
+    }
+  }
+  const last = begun.join("");
+  if (last !== "") yield last;
 }
 
-/** Fills an empty store with all that another one and its documents hold. */
+/** Fills an empty store with what was exported. */
 export async function importStore(name: string, options: CommonOptions, io: CliIo) {
-  const { url, stateDir } = await findStore(options, io);
-  const target = await createPlace(url, stateDir, options, io);
-  const source = await findSource(name, stateDir, options, io);
+  const file = resolve(io.cwd, name);
+  if (!existsSync(file)) throw noSuch(`there is no file ${file}`);
+  const place = await findPlace(options, io);
+  const { driver, stateDir, shared } = place;
   const began = io.now();
   const progress = createProgress(io, "importing");
-  const shared = source.driver.shared && target.driver.shared;
-  const lock = await acquireLock(stateDir, undefined, { shared });
+  const lock = await acquireLock(stateDir, undefined, driver);
+  let done: Transferred;
   try {
-    const tables = await readTables(source, (all) =>
-      fillTables(
-        target,
-        all.some((table) => table.name.startsWith("knowledge_") && table.rows > 0),
-        (into) =>
-          copyTables(all, into, (table, done, total) => progress.update(done, table, total)),
-      ),
+    const reader = new ExportReader(readLines(file));
+    const counts = await reader.head();
+    const hasDocuments = Object.keys(counts).some(
+      (table) => table.startsWith("knowledge_") && counts[table] !== 0,
     );
-    const rows = Object.values(tables).reduce((sum, count) => sum + count, 0);
-    return { rows, tables, seconds: (io.now() - began) / 1000 };
+    const fill = (tables: ReadonlyMap<string, TargetTable>): Promise<Transferred> =>
+      reader.fill(counts, tables, (...parts) => progress.update(...parts));
+    if (shared && hasDocuments) await makeDocumentTables(shared, place.options);
+    done = await driver.importTables(place.options, (store) =>
+      shared || !hasDocuments
+        ? fill(store)
+        : importDocuments(stateDir, began, (documents) => fill(new Map([...store, ...documents]))),
+    );
   } finally {
     lock.release();
     progress.end();
   }
+  return { ...done, seconds: (io.now() - began) / 1000 };
 }

@@ -68,15 +68,27 @@ export const storeCommand: Noun = {
   views: { "--migrate": migrate },
   commands: [
     answering({
-      usage: "import <store>",
+      usage: "export [file]",
       about:
-        "fill the store with all that another one holds, documents included: a URL, or the path of a SQLite file. No gateway may run on either, and the store to fill must be empty. If it is interrupted, nothing is kept: start it again",
+        "write all that the store holds, documents included, as lines of JSON into a new file or to standard output, also while gateways run; for a backup, or to move between SQLite and PostgreSQL. It holds bodies and replies: keep it safe",
+      examples: ["rouse store export rouse.jsonl"],
+      answer: async (io, options, file) =>
+        (await import("./store-transfer.ts")).exportStore(file, options, io),
+      print: ({ file, bytes: size, seconds }, io) =>
+        io.out(
+          `${file}  ${bytes(size)} in ${seconds.toFixed(1)} s; it holds bodies and replies: keep it safe\n`,
+        ),
+    }),
+    answering({
+      usage: "import <file>",
+      about:
+        "fill the store with an export; it must be empty, and no gateway may run on it. If it is interrupted, nothing is kept: start it again",
       examples: [
-        "rouse store import .rouse/rouse.db",
-        "PGPASSWORD=… rouse store import postgres://rouse@db:5432/rouse",
+        "rouse store import rouse.jsonl",
+        "gunzip -c rouse.jsonl.gz | rouse store import /dev/stdin",
       ],
-      answer: async (io, options, from) =>
-        (await import("./store-transfer.ts")).importStore(from, options, io),
+      answer: async (io, options, file) =>
+        (await import("./store-transfer.ts")).importStore(file, options, io),
       print: ({ rows, seconds }, io) =>
         io.out(`${plural(rows, "row")} in ${seconds.toFixed(1)} s; start the gateway\n`),
     }),

@@ -1,11 +1,11 @@
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import {
   notEmpty,
-  type CopiedRow,
-  type PutRow,
+  type ExportedRow,
   type Shapes,
   type SourceTable,
   type TableRules,
+  type TargetTable,
   toSelects,
   toTargets,
   type TransferOptions,
@@ -15,15 +15,22 @@ import { keyNumber } from "./accepted-events.ts";
 import { prepareDatabase } from "./schema.ts";
 import { sqliteError, Statements } from "./connection.ts";
 
-/** The differences between the tables of a store in SQLite and the copied ones. */
+/** Accepted events up to this number are taken up: what an event brings is written with it, or is not written yet. */
+const TAKEN_UP = "(SELECT seq FROM marks WHERE name = 'intake')";
+
+/** The differences between the tables of a store in SQLite and the exported ones. */
 export const SQLITE_RULES: TableRules = {
   migrations: { leftOut: "each store has its own" },
   counts: { leftOut: "counted again while rows are written" },
   parked: { leftOut: "written again by triggers of the jobs" },
   // The others are of this file and its disk.
   marks: { from: "marks WHERE name NOT IN ('intake', 'written', 'log')" },
+  // The export is of the moment at which the newest event was taken up: what came in since is left out with its keys.
+  events: { from: `events WHERE seq <= ${TAKEN_UP}` },
   dedupe: {
     omit: ["seq", "number"],
+    from: `dedupe WHERE NOT EXISTS (SELECT 1 FROM events
+      WHERE events.id = json_extract(dedupe.record, '$.eventId') AND events.seq > ${TAKEN_UP})`,
     write: (row) => ({ ...row, number: keyNumber(String(row["scope"]), String(row["key"])) }),
   },
   // A job that a worker holds starts again, before all others.
@@ -48,19 +55,18 @@ function readShapes(db: DatabaseSync): Shapes {
   );
 }
 
-/** The tables of a database that are copied. The caller has begun the transaction that they are read in. */
+/** The tables of a database that are exported. The caller has begun the transaction that they are read in. */
 export const listSqliteTables = (db: DatabaseSync, rules: TableRules): SourceTable[] =>
-  toSelects(readShapes(db), rules).map(({ table, columns, count, select }) => ({
+  toSelects(readShapes(db), rules).map(({ table, count, select }) => ({
     name: table,
-    columns,
     rows: (db.prepare(count).get() as { n: number }).n,
     read: () => db.prepare(select).iterate(),
   }));
 
-/** The tables of a database that copied rows are put into. The caller has begun the transaction. */
-export function openSqliteTables(db: DatabaseSync, rules: TableRules): Map<string, PutRow> {
+/** The tables of a database that exported rows are put into. The caller has begun the transaction. */
+export function openSqliteTables(db: DatabaseSync, rules: TableRules): Map<string, TargetTable> {
   const sql = new Statements(db);
-  const insert = (table: string, row: CopiedRow): void => {
+  const insert = (table: string, row: ExportedRow): void => {
     const names = Object.keys(row);
     sql.run(
       `INSERT INTO ${table} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`,
@@ -75,17 +81,19 @@ export function findFilled(db: DatabaseSync, tables: Iterable<string>): string |
   return [...tables].find((table) => db.prepare(`SELECT 1 FROM ${table} LIMIT 1`).get());
 }
 
-/** Reads a store in a file that no gateway uses. The work of the events that were accepted last is queued first. */
+/** Reads a store in a file as it is at one moment. `isAlone`: no gateway uses it, so that what was accepted last is taken up first. */
 export async function exportSqlite<T>(
   file: string,
-  { clock, log }: TransferOptions,
+  { clock, log, isAlone }: TransferOptions,
   use: (tables: readonly SourceTable[]) => Promise<T>,
 ): Promise<T> {
-  const { store, queue } = openSqlite(file, clock, log);
-  try {
-    await queue.recover();
-  } finally {
-    await store.close();
+  if (isAlone === true) {
+    const { store, queue } = openSqlite(file, clock, log);
+    try {
+      await queue.recover();
+    } finally {
+      await store.close();
+    }
   }
   using db = new DatabaseSync(file, { readOnly: true, timeout: 5000 });
   try {
@@ -100,7 +108,7 @@ export async function exportSqlite<T>(
 export async function importSqlite<T>(
   file: string,
   { clock }: TransferOptions,
-  use: (tables: ReadonlyMap<string, PutRow>) => Promise<T>,
+  use: (tables: ReadonlyMap<string, TargetTable>) => Promise<T>,
 ): Promise<T> {
   using db = new DatabaseSync(file);
   try {
