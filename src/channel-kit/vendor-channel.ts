@@ -28,7 +28,7 @@ export interface VendorChannel<P> extends Omit<
     signal: AbortSignal,
   ): Promise<SendResult>;
   postFile?(file: OutgoingFile, place: P, signal: AbortSignal): Promise<FileSendResult>;
-  /** Posts a question with buttons. Returns undefined where they cannot work: then it is asked in text. */
+  /** Posts a question with buttons. Returns undefined if they cannot work: then it is asked in text. */
   postQuestion?(
     question: ApprovalQuestion,
     place: P,

@@ -70,7 +70,7 @@ const scaled =
 const startOf = ({ position }: Nodes): number | undefined => position?.start.offset;
 const endOf = ({ position }: Nodes): number | undefined => position?.end.offset;
 
-/** Returns a copy of a node that is written anew, since its source no longer says what it is. */
+/** Returns a copy of a node that is written again, since its source no longer says what it is. */
 function change<N extends Nodes>(node: N, more: object): N {
   const { position: _source, ...rest } = node;
   return { ...rest, ...more } as N;
@@ -82,7 +82,7 @@ const isDense = (block: string): boolean =>
 
 /** Reads a text: its blocks, in which links by reference have their address, and nothing is left that no piece can hold. */
 function readBlocks(text: string, limit: number): RootContent[] {
-  // What is HTML to the tree is written as it is.
+  // HTML in the tree stays as it was written.
   if (text.split(/\n[ \t]*\n/).some(isDense)) return [{ type: "html", value: text }];
   const { children } = parseMarkdown(text);
   const definitions = new Map<string, Definition>();

@@ -70,7 +70,7 @@ export function createMessageIntake(deps: IntakeDeps): MessageIntake {
       await tellThatItWaits(runId, { store, context, now: clock.now() }).catch((error: unknown) =>
         log.warn(
           { err: safeError(error), runId },
-          "a person could not be told that their message waits for a decision",
+          "the notice that a message waits for a decision was not sent",
         ),
       );
       return receipt;

@@ -131,7 +131,7 @@ interface ModelWait {
   at: Ms | undefined;
 }
 
-/** Returns when a person is told that the models of a run are away: `Infinity` if they are not, or if no person waits. */
+/** Returns when a person gets the notice that the models of a run are away: `Infinity` if they are not, or if no person waits. */
 function getNoticeAt(
   { kind, run }: CheckedTry,
   hold: ModelWait["hold"],

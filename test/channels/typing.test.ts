@@ -78,7 +78,7 @@ describe.each(SIGNERS)("the typing sign on $id", (vendor) => {
     const answer = await world.until(async () => far.arrived()[before]);
     expect(answer.text).toContain("done");
     const { length } = typing.signs;
-    // WhatsApp's sign names a message in place of a recipient.
+    // The sign of WhatsApp names a message in place of a recipient.
     const expected =
       vendor.id === "whatsapp"
         ? { message: expect.stringMatching(/^wamid\./) as unknown }

@@ -339,7 +339,7 @@ it("a kill in the middle of saves leaves the old file or the new one, and the ne
     (world as World).write(`${name}.rouse-${id}.tmp`, "half");
   (world as World).write(`mappings/theirs.${id}.tmp`, "of another program");
   expect(temporary().length).toBeGreaterThanOrEqual(6);
-  // What is young may belong to a save that is under way.
+  // A young file may belong to a save that is under way.
   for (const name of temporary()) utimesSync(join(dir, name), 1, 1);
   const next = await createGateway({ cwd: dir, env: {}, workers: false });
   await next.start();

@@ -42,6 +42,7 @@ export const PACKAGES: Readonly<Record<string, string>> = {
   "mdast-util-from-markdown":
     "reads the Markdown of replies, which each channel renders in its own way",
   "mdast-util-gfm": "tables and task lists of that Markdown",
+  "mdast-util-to-markdown": "writes the pieces of a reply that is cut",
   "micromark-extension-cjk-friendly":
     "emphasis in Chinese, Japanese and Korean, where no space stands beside the marks",
   "micromark-extension-cjk-friendly-gfm-strikethrough": "the same for what is struck through",

@@ -32,7 +32,7 @@ export type ReplyMessage =
 /** Ends the thread, once what was asked before is done. */
 export const CLOSE = "close";
 
-/** Makes of an error what the other thread is told. */
+/** Converts an error to the answer that the other thread gets. */
 export function errorReply(error: unknown): ReplyError {
   const { code, message, extra, issues }: Failure =
     error instanceof RouseError ? error : STORE_UNAVAILABLE;
