@@ -11,7 +11,7 @@ const BREAK =
   /<br\s*\/?>|<\/(?:p|div|li|tr|blockquote|pre|codeblock|h\d)>\s*(?:<[ou]l\b[^>]{0,1000}>\s*)?|<[ou]l\b[^>]{0,1000}>/gi;
 
 /** A `<` that no tag begins with is text, and is read once. */
-const strip = (html: string): string => html.replace(/<(?:[^<>"]|"[^"]*")*>/g, "");
+const strip = (html: string): string => html.replace(/<(?:[^<>"']|"[^"]*"|'[^']*')*>/g, "");
 
 /** The text that a reader sees of HTML, with the addresses behind its words. */
 export function toText(html: string): string {

@@ -5,7 +5,7 @@ import type { Clock } from "../../src/core/clock.ts";
 import { createProvider, modelConfig, type Provider } from "../e2e/provider.ts";
 import { createWorld, type World } from "../e2e/world.ts";
 import { png } from "../platform/images.ts";
-import { listenOn } from "./wire.ts";
+import { json, serve } from "./wire.ts";
 import { type FarSide, type SentFile, type Vendor } from "./vendors.ts";
 
 const PDF = readFileSync(resolve(import.meta.dirname, "../fixtures/knowledge/libreoffice.pdf"));
@@ -34,21 +34,13 @@ export const REPORT: SentFile = {
 async function startTranscriber() {
   const forms: { authorization: string | undefined; form: FormData }[] = [];
   const busy = { times: 0 };
-  const { url, close } = await listenOn((request, response) => {
-    void (async () => {
-      const parts: Buffer[] = [];
-      for await (const part of request) parts.push(part as Buffer);
-      const headers = { "content-type": request.headers["content-type"] ?? "" };
-      const form = await new Response(Buffer.concat(parts), { headers }).formData();
-      if (busy.times > 0) {
-        busy.times--;
-        return void response.writeHead(503).end();
-      }
-      forms.push({ authorization: request.headers.authorization, form });
-      response
-        .setHeader("content-type", "application/json")
-        .end(JSON.stringify({ text: "please water the orchids" }));
-    })();
+  const { url, close } = await serve(({ headers, form }) => {
+    if (busy.times > 0) {
+      busy.times--;
+      return { status: 503 };
+    }
+    if (form) forms.push({ authorization: headers.authorization, form });
+    return json(200, { text: "please water the orchids" });
   });
   onTestFinished(close);
   return { url: `${url}/v1`, forms, busy };

@@ -1,17 +1,13 @@
 import { WebSocketServer, type WebSocket } from "ws";
-import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
-import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
-import { serve, type Answer, type Call } from "./wire.ts";
+import type { Fault } from "../../src/testing/channel.ts";
+import { bytesAnswer, createShelf } from "./shelf.ts";
+import { createTypingLog, keepSign } from "./typing-log.ts";
+import { failing, serve, type Answer, type Call } from "./wire.ts";
 
-/** The ends of the next posts of a message. `cut` has arrived, `cut before` has not. */
-export type DiscordFault =
-  | "429"
-  | "502"
-  | "hang"
-  | "cut"
-  | "cut before"
-  | "401"
-  | "unknown channel"
+/** Ways to fail beyond those that all channels know. */
+type DiscordFault =
+  | Fault
+  | "cut-after-taking"
   | "no access"
   | "AutoMod"
   | "no direct messages"
@@ -33,49 +29,21 @@ interface Session {
   socket?: WebSocket;
 }
 
-export interface DiscordServer {
-  url: string;
-  gatewayUrl: string;
-  token: string;
-  messages: DiscordMessage[];
-  /** Files that people have sent. */
-  shelf: Shelf;
-  /** The requests to the HTTP API, rejected ones included. */
-  calls: string[];
-  fail(fault: DiscordFault, options?: { times?: number; path?: string }): void;
-  /** The commands that the gateway received: `identify`, or `resume` with its sequence. */
-  gateway: { op: "identify" | "resume"; path: string; d: Record<string, unknown> }[];
-  /** Sends an event to all sessions; those without a connection get it when they resume. */
-  push(message: object, event?: "MESSAGE_CREATE" | "MESSAGE_UPDATE" | "INTERACTION_CREATE"): void;
-  /** Sends a frame to all connections as it is. */
-  say(frame: string): void;
-  /** Somebody presses a button of the last message, in a guild or in direct messages. */
-  press(label: string, user: string, where?: "guild", locale?: string): void;
-  /** Somebody chooses a command of the app. */
-  command(
-    name: string,
-    options: { user: string; channel: string; words?: string[]; where?: "guild" },
-  ): void;
-  /** The commands that the app has registered. */
-  commands: { name: string; description: string; options?: object[] }[];
-  typing: TypingLog;
-  /** The texts that people see after they press a button. */
-  notices: string[];
-  /** The application may have the text of all messages. */
-  givesContent: boolean;
-  /** Presses go to this address, and not to the gateway. */
-  interactionsUrl: string | null;
-  /** Closes the connections; without a code they break. */
-  disconnect(code?: number): void;
-  /** When somebody asked for a connection. */
-  attempts: number[];
-  /** Lets the next connections fail. */
-  refuse(times: number): void;
-  /** Forgets the sessions, so that a client that resumes has to identify again. */
-  expire(): void;
-  connections(): number;
-  close(): Promise<void>;
+/** A command that the gateway received: `identify`, or `resume` with its sequence. */
+interface Received {
+  op: "identify" | "resume";
+  path: string;
+  d: Record<string, unknown>;
 }
+
+/** A command that the app has registered. */
+interface Registered {
+  name: string;
+  description: string;
+  options?: object[];
+}
+
+export type DiscordServer = Awaited<ReturnType<typeof startDiscord>>;
 
 /** The bot of the test server, a channel, a thread of it, a user and the channel of their direct messages. */
 export const BOT_ID = "700000000000000001";
@@ -98,6 +66,37 @@ const error = (status: number, code: number, message: string, more: object = {})
   status,
   json: { message, code, ...more },
 });
+
+/** The answer of a fault that is the vendor's own. */
+function injected(fault: DiscordFault | undefined): Answer | undefined {
+  switch (fault) {
+    case "rate-limited":
+      return {
+        status: 429,
+        json: { message: "You are being rate limited.", retry_after: RETRY_AFTER, global: false },
+        headers: {
+          "retry-after": "1",
+          "x-ratelimit-scope": "shared",
+          "x-ratelimit-bucket": "b",
+          "x-ratelimit-limit": "5",
+        },
+      };
+    case "bad-credential":
+      return error(401, 0, "401: Unauthorized");
+    case "no-such-recipient":
+      return error(404, 10003, "Unknown Channel");
+    case "no access":
+      return error(403, 50001, "Missing Access");
+    case "AutoMod":
+      return error(400, 200_000, "Message was blocked by AutoMod");
+    case "no history":
+      return error(400, 160002, "Cannot reply without permission to read message history");
+    case "no direct messages":
+      return error(403, 50007, "Cannot send messages to this user");
+    default:
+      return undefined;
+  }
+}
 
 interface Row {
   type: number;
@@ -144,17 +143,19 @@ function showTo({ intents }: Session, event: string, message: Pushed): object {
 }
 
 /** The HTTP API and the gateway of Discord, as far as a bot that reads and writes messages needs them. */
-export async function startDiscord(): Promise<DiscordServer> {
+export async function startDiscord() {
   const token = "NzAwMDAw.test-token.of-the-bot_0123456789";
   const messages: DiscordMessage[] = [];
   const shelf = createShelf();
   const nonces = new Map<string, DiscordMessage>();
   const faults: { fault: DiscordFault; path: string }[] = [];
   const sessions = new Map<string, Session>();
-  const gateway: DiscordServer["gateway"] = [];
+  const gateway: Received[] = [];
   const calls: string[] = [];
   const attempts: number[] = [];
   const presses = new Set<string>();
+  const notices: string[] = [];
+  const typing = createTypingLog();
   let refusals = 0;
   let sequence = 0;
   let posted = -1;
@@ -219,7 +220,7 @@ export async function startDiscord(): Promise<DiscordServer> {
   };
 
   const putCommands = (body: unknown): Answer => {
-    const commands = body as DiscordServer["commands"];
+    const commands = body as Registered[];
     const isWrong = commands.some(
       ({ name, description }) =>
         !/^[-_a-z0-9]{1,32}$/.test(name) || description.length < 1 || description.length > 100,
@@ -233,48 +234,14 @@ export async function startDiscord(): Promise<DiscordServer> {
     if (!presses.delete(id)) return error(404, 10062, "Unknown interaction");
     const { content, flags } = data as { content: string; flags: number };
     if (type !== 4 || flags !== 64) return error(400, 50035, "Invalid Form Body");
-    self.notices.push(content);
+    notices.push(content);
     return { status: 204 };
   };
 
-  const injected = (fault: DiscordFault, path: string, body: Call["body"]): Answer => {
-    if (fault === "429") {
-      const headers = {
-        "retry-after": "1",
-        "x-ratelimit-scope": "shared",
-        "x-ratelimit-bucket": "b",
-        "x-ratelimit-limit": "5",
-      };
-      return {
-        status: 429,
-        json: { message: "You are being rate limited.", retry_after: RETRY_AFTER, global: false },
-        headers,
-      };
-    }
-    if (fault === "502")
-      return {
-        status: 502,
-        text: "<html>Bad Gateway</html>",
-        headers: { "content-type": "text/html" },
-      };
-    if (fault === "401") return error(401, 0, "401: Unauthorized");
-    if (fault === "unknown channel") return error(404, 10003, "Unknown Channel");
-    if (fault === "no access") return error(403, 50001, "Missing Access");
-    if (fault === "AutoMod") return error(400, 200_000, "Message was blocked by AutoMod");
-    if (fault === "no history")
-      return error(400, 160002, "Cannot reply without permission to read message history");
-    if (fault === "no direct messages")
-      return error(403, 50007, "Cannot send messages to this user");
-    const [, channel] = /^\/channels\/(\d+)\/messages$/.exec(path) ?? [];
-    if (fault === "cut" && channel !== undefined) post(channel, body);
-    return fault === "hang" ? "hang" : "cut";
-  };
-
-  const showTyping = (channel: string): Answer => {
-    if (!CHANNELS.includes(channel)) return error(404, 10003, "Unknown Channel");
-    const mode = keepSign(self.typing, channel);
-    return mode === "ok" ? { status: 204 } : injected(mode === "hang" ? "hang" : "502", "", {});
-  };
+  const showTyping = (channel: string): Answer =>
+    CHANNELS.includes(channel)
+      ? (keepSign(typing, channel) ?? { status: 204 })
+      : error(404, 10003, "Unknown Channel");
 
   const describeApplication = (): Answer => ({
     status: 200,
@@ -314,18 +281,18 @@ export async function startDiscord(): Promise<DiscordServer> {
     return error(404, 0, "404: Not Found");
   };
 
-  const { server, url, close } = await serve(({ method, path, headers, body }) => {
+  const { server, url, close } = await serve((call): Answer | Promise<Answer> => {
+    const { method, path, headers, body } = call;
     const route = path.replace(/^\/api\/v10/, "");
     const [, file] = /^\/attachments\/1\/2\/(\w+)$/.exec(path) ?? [];
-    if (file !== undefined) return bytesAnswer(shelf, file, path, headers.authorization);
+    if (file !== undefined) return bytesAnswer(shelf, file, call);
     calls.push(`${method} ${route}`);
     const [, pressed] = /^\/interactions\/(\w+)\/token\/callback$/.exec(route) ?? [];
     if (pressed !== undefined) return answerPress(pressed, body);
     if (headers.authorization !== `Bot ${token}`) return error(401, 0, "401: Unauthorized");
     const index = faults.findIndex((entry) => route.includes(entry.path));
     const [fault] = index < 0 ? [] : faults.splice(index, 1);
-    if (fault) return injected(fault.fault, route, body);
-    return api(method, route, body);
+    return failing(fault?.fault, () => injected(fault?.fault) ?? api(method, route, body));
   });
   gatewayUrl = url.replace("http", "ws");
 
@@ -381,84 +348,91 @@ export async function startDiscord(): Promise<DiscordServer> {
     });
   });
 
-  const self: DiscordServer = {
-    notices: [],
-    typing: createTypingLog(),
-    interactionsUrl: null,
-    givesContent: false,
-    commands: [],
-    command(name, { user, channel, words = [], where }) {
-      const id = `71${sequence}`;
-      presses.add(id);
-      const who =
-        where === "guild"
-          ? { guild_id: "1", member: { user: { id: user } } }
-          : { user: { id: user } };
-      const options = words.map((value) => ({ type: 3, name: "word", value }));
-      self.push(
-        {
-          id,
-          application_id: "1",
-          token: "token",
-          type: 2,
-          version: 1,
-          channel_id: channel,
-          locale: "de",
-          ...who,
-          data: { name, options },
-        },
-        "INTERACTION_CREATE",
-      );
-    },
-    press(label, user, where, locale) {
-      const message = messages.at(-1);
-      const id = `70${sequence}`;
-      presses.add(id);
-      const who =
-        where === "guild"
-          ? { guild_id: "1", member: { user: { id: user } } }
-          : { user: { id: user } };
-      const custom_id = message?.buttons.find((button) => button.label === label)?.custom_id;
-      const about = {
-        id,
-        application_id: "1",
-        token: "token",
-        type: 3,
-        version: 1,
-        channel_id: message?.channel,
-        locale,
-        ...who,
-      };
-      self.push(
-        { ...about, data: { component_type: 2, custom_id }, message: { id: message?.id } },
-        "INTERACTION_CREATE",
-      );
-    },
+  /** Sends an event to all sessions; those without a connection get it when they resume. */
+  const push = (
+    message: object,
+    event: "MESSAGE_CREATE" | "MESSAGE_UPDATE" | "INTERACTION_CREATE" = "MESSAGE_CREATE",
+  ): void => {
+    for (const session of sessions.values()) emit(session, event, showTo(session, event, message));
+  };
+  /** What somebody does with the app, in a guild or in direct messages. */
+  const interact = (user: string, where: "guild" | undefined, more: object): void => {
+    const id = `70${sequence}`;
+    presses.add(id);
+    const who =
+      where === "guild"
+        ? { guild_id: "1", member: { user: { id: user } } }
+        : { user: { id: user } };
+    push(
+      { id, application_id: "1", token: "token", version: 1, ...who, ...more },
+      "INTERACTION_CREATE",
+    );
+  };
+
+  const self = {
     url: `${url}/api`,
     gatewayUrl,
     token,
     messages,
+    /** Files that people have sent. */
     shelf,
+    /** The requests to the HTTP API, rejected ones included. */
     calls,
-    attempts,
-    refuse: (times) => void (refusals = times),
-    gateway,
-    fail: (fault, { times = 1, path = "" } = {}) =>
+    fail: (fault: DiscordFault, { times = 1, path = "" }: { times?: number; path?: string } = {}) =>
       void faults.push(...Array.from({ length: times }, () => ({ fault, path }))),
-    push(message, event = "MESSAGE_CREATE") {
-      for (const session of sessions.values())
-        emit(session, event, showTo(session, event, message));
+    gateway,
+    push,
+    /** Sends a frame to all connections as it is. */
+    say: (frame: string) => wss.clients.forEach((socket) => socket.send(frame)),
+    /** Somebody presses a button of the last message. */
+    press(label: string, user: string, where?: "guild", locale?: string): void {
+      const message = messages.at(-1);
+      const custom_id = message?.buttons.find((button) => button.label === label)?.custom_id;
+      interact(user, where, {
+        type: 3,
+        channel_id: message?.channel,
+        locale,
+        data: { component_type: 2, custom_id },
+        message: { id: message?.id },
+      });
     },
-    say: (frame) => wss.clients.forEach((socket) => socket.send(frame)),
-    disconnect(code) {
+    /** Somebody chooses a command of the app. */
+    command(
+      name: string,
+      {
+        user,
+        channel,
+        words = [],
+        where,
+      }: { user: string; channel: string; words?: string[]; where?: "guild" },
+    ): void {
+      const options = words.map((value) => ({ type: 3, name: "word", value }));
+      const data = { name, options };
+      interact(user, where, { type: 2, channel_id: channel, locale: "de", data });
+    },
+    commands: [] as Registered[],
+    typing,
+    /** The texts that people see after they press a button. */
+    notices,
+    /** The application may have the text of all messages. */
+    givesContent: false,
+    /** Presses go to this address, and not to the gateway. */
+    interactionsUrl: null as string | null,
+    /** Closes the connections; without a code they break. */
+    disconnect(code?: number): void {
       for (const socket of wss.clients) {
         if (code === undefined) socket.terminate();
         else socket.close(code);
       }
     },
+    /** When somebody asked for a connection. */
+    attempts,
+    /** Lets the next connections fail. */
+    refuse: (times: number) => void (refusals = times),
+    /** Forgets the sessions, so that a client that resumes has to identify again. */
     expire: () => sessions.clear(),
     connections: () => wss.clients.size,
-    async close() {
+    async close(): Promise<void> {
       for (const socket of wss.clients) socket.terminate();
       wss.close();
       await close();

@@ -1,60 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { GatewayMessage } from "../../plugins/discord/content.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
-import { testChannel, type Fault } from "../../src/testing/channel.ts";
 import { openChannel } from "./open.ts";
-import {
-  CHANNEL,
-  DIRECT,
-  startDiscord,
-  USER,
-  type DiscordFault,
-  type DiscordServer,
-} from "./discord-server.ts";
+import { CHANNEL, DIRECT, startDiscord, USER, type DiscordServer } from "./discord-server.ts";
 import { listening, testHost, type TestHost } from "./gateway.ts";
-
-const FAULTS: Record<Exclude<Fault, "cut-connection">, DiscordFault> = {
-  "rate-limited": "429",
-  unavailable: "502",
-  hang: "hang",
-  "bad-credential": "401",
-  "no-such-recipient": "unknown channel",
-};
 
 const open = async (server: DiscordServer, settings: object = {}): Promise<Channel> =>
   (await openChannel("discord", { token: server.token, apiUrl: `${server.url}/`, ...settings }))
     .channel;
 
 const signal = (ms = 5_000): AbortSignal => AbortSignal.timeout(ms);
-
-testChannel("discord", async () => {
-  const server = await startDiscord();
-  return {
-    channel: await open(server, { defaultTo: `user:${USER}` }),
-    to: CHANNEL,
-    malformed: ["", "general", "#general", "@ada", "user:ada", "123", `user:${USER}x`],
-    sent: () => server.messages.map(({ channel, content }) => ({ to: channel, text: content })),
-    typing: { signs: () => server.typing.signs },
-    buttons: () => server.messages.at(-1)?.buttons.map(({ label }) => label) ?? [],
-    async press(label, by) {
-      await vi.waitFor(() => expect(server.gateway.length).toBeGreaterThan(0));
-      server.press(
-        label,
-        by === "approver" ? USER : "600000000000000002",
-        by === "approver" ? undefined : "guild",
-      );
-      return undefined;
-    },
-    fail(fault) {
-      server.fail(fault === "cut-connection" ? "cut before" : FAULTS[fault]);
-      // One cut alone is cleared up by asking again.
-      if (fault === "cut-connection") server.fail("no access");
-    },
-    retryAfterMs: 600,
-    secrets: [server.token],
-    close: () => server.close(),
-  };
-});
 
 describe("discord", () => {
   let server: DiscordServer;
@@ -92,7 +47,7 @@ describe("discord", () => {
         status: "failed",
         reason: "discord answered 400",
       });
-      server.fail("cut before", { path: "/users/@me/channels" });
+      server.fail("cut-connection", { path: "/users/@me/channels" });
       expect(await send(`user:${USER}`)).toMatchObject({ status: "retry" });
     });
 
@@ -130,7 +85,7 @@ describe("discord", () => {
     });
 
     it("clears up by its nonce what became of a send that was cut", async () => {
-      for (const fault of ["cut", "cut before"] as const) {
+      for (const fault of ["cut-after-taking", "cut-connection"] as const) {
         server.fail(fault);
         const text = `after ${fault}`;
         expect(await send(CHANNEL, { idempotencyKey: fault }, text)).toMatchObject({
@@ -138,9 +93,9 @@ describe("discord", () => {
         });
         expect(server.messages.filter(({ content }) => content === text)).toHaveLength(1);
       }
-      server.fail("cut");
-      server.fail("502");
-      server.fail("429");
+      server.fail("cut-after-taking");
+      server.fail("unavailable");
+      server.fail("rate-limited");
       expect(await send(CHANNEL, { idempotencyKey: "mixed" }, "mixed")).toMatchObject({
         status: "sent",
       });
@@ -148,10 +103,10 @@ describe("discord", () => {
     });
 
     it("says that it does not know if that fails too", async () => {
-      server.fail("cut");
+      server.fail("cut-after-taking");
       server.fail("no access");
       expect(await send(CHANNEL)).toMatchObject({ status: "unknown" });
-      server.fail("cut before", { times: 100 });
+      server.fail("cut-connection", { times: 100 });
       const channel = await open(server);
       const result = await channel.send(
         { to: CHANNEL, text: "x", idempotencyKey: "z" },
@@ -178,10 +133,10 @@ describe("discord", () => {
       const channel = await open(server);
       const once = (idempotencyKey: string): Promise<SendResult> =>
         channel.send({ to: CHANNEL, text: "x", idempotencyKey }, signal());
-      server.fail("401");
+      server.fail("bad-credential");
       expect(await once("a")).toMatchObject({ status: "failed" });
       expect(await once("b")).toMatchObject({ status: "sent" });
-      server.fail("429", { times: 2 });
+      server.fail("rate-limited", { times: 2 });
       const before = server.calls.length;
       expect(await once("c")).toMatchObject({
         status: "retry",

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
-import { testChannel, type Fault } from "../../src/testing/channel.ts";
 import { testHost, type TestHost } from "./gateway.ts";
 import { openChannel } from "./open.ts";
 import { blueBubblesServer, PASSWORD, type BlueBubblesServer } from "./bluebubbles-server.ts";
@@ -28,32 +27,6 @@ async function open(
   };
   return { ...(await openChannel("imessage", section)), server };
 }
-
-testChannel("imessage", async () => {
-  const { channel, server } = await open({ privateApi: true });
-  return {
-    channel,
-    to: OWNER,
-    malformed: [
-      "",
-      "5551234567",
-      "+0123",
-      "chat:",
-      "chat:abc",
-      "chat:iMessage;+;a b",
-      "ada@",
-      "@a.example",
-      "Ada",
-    ],
-    sent: () =>
-      server.sent.map(({ chatGuid, text }) => ({ to: chatGuid.replace(/^.*;-;/, ""), text })),
-    fail: (fault: Fault) => server.fail(fault),
-    retryAfterMs: 5000,
-    secrets: [PASSWORD, encodeURIComponent(PASSWORD), OWNER],
-    typing: { signs: () => server.typing.signs },
-    close: () => server.close(),
-  };
-});
 
 it("imessage: no sign is shown without the Private API, in a group, or to somebody without a chat", async () => {
   const without = await open();

@@ -85,10 +85,8 @@ it("a decision about a person is confirmed in the language of the approver", asy
 
 /** Somebody whose app has this language writes to the bot. */
 function orderOn(telegram: TelegramServer, language_code: string): void {
-  const person = { id: 42, first_name: "A" };
-  const from = { ...person, is_bot: false, language_code };
-  const chat = { ...person, type: "private" as const };
-  telegram.push({ message: { message_id: 1, date: 1, chat, from, text: "Pay." } });
+  const from = { id: 42, first_name: "A", is_bot: false, language_code };
+  telegram.write("Pay.", { from });
 }
 
 it("an approver whose message it is about is asked in the language of the app, with buttons, and so is the outcome", async () => {
@@ -130,7 +128,7 @@ it("an approver whose message it is about is asked in the language of the app, w
   await world.runEnded(asked?.runId ?? "");
 });
 
-it("the next approver is asked in `language` of the config, and so are all whose channel tells none; so are the answers to them", async () => {
+it("the next approver is asked in the words of the first; whoever's channel tells no language is answered in `language` of the config", async () => {
   const telegram = await startTelegram();
   ends.push(() => telegram.close());
   const channels = {
@@ -154,11 +152,8 @@ it("the next approver is asked in `language` of the config, and so are all whose
   const { text } = await world.until(
     async () => sentOn(world).find(({ to }) => to === "zoe") as { text: string } | undefined,
   );
-  expect(text).toContain(
-    `**Freigabe ${code}**: der Agent \`main\` möchte \`bank.transfer\` aufrufen.`,
-  );
-  expect(text).toContain(`Antworte "approve ${code}" oder "deny ${code}".`);
-  expect(text).not.toMatch(/wants to call|Why it asks|الوكيل/);
+  expect(text).toContain(`**الموافقة ${code}**: يريد الوكيل \`main\` استدعاء \`bank.transfer\`.`);
+  expect(text).toContain(`أجب "approve ${code}" أو "deny ${code}".`);
   expect(await answer(`approve ${code}`, { from: "zoe", to: "dm-zoe" })).toBe(
     `Freigegeben: \`bank.transfer\` wird aufgerufen. (${code})`,
   );

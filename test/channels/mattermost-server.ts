@@ -1,9 +1,8 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { WebSocketServer, type WebSocket } from "ws";
-import { createShelf, handOver, type Shelf } from "./shelf.ts";
+import { bytesAnswer, createShelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
-import { answerJson, createFaults, listenOn, readText } from "./wire.ts";
-import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
+import { createFaults, failing, json, serve, type Answer, type Call } from "./wire.ts";
+import { createTypingLog, keepSign } from "./typing-log.ts";
 
 /** Ways to fail beyond those that all channels know: a cut after the post was made, a hang after it. */
 export type MattermostFault = Fault | "cut-after-taking" | "hang-after-taking" | "in-flight";
@@ -42,40 +41,44 @@ export interface MattermostPost {
 
 export type WebsocketMode = "open" | "closed" | "refusing" | "mute";
 
-export interface MattermostServer {
-  url: string;
-  /** The posts of the bot. */
-  posts: MattermostPost[];
-  /** Files that people have sent. */
-  shelf: Shelf;
-  typing: TypingLog;
-  /** Requests in order, those that failed included: method and path. */
-  calls: string[];
-  fail(fault: MattermostFault, times?: number): void;
-  /** Somebody writes. */
-  write(post: Partial<MattermostPost> & { message: string }): MattermostPost;
-  /** Somebody changes a post. */
-  edit(post: MattermostPost, message: string): void;
-  /** Connections of the websocket that are let in. */
-  sockets(): number;
-  dropSockets(): void;
-  /** Sets the mode of the websocket: `closed` rejects connections, `refusing` rejects tokens, `mute` sends nothing any more. */
-  websocket(mode: WebsocketMode): void;
-  /** Forgets the ids of pending posts, as after their time. */
-  forgetPending(): void;
-  /** Adds a member and the channel of the conversation with it, or a room. */
-  addMember(member: string, name: string, direct: string): void;
-  addRoom(room: string): void;
-  close(): Promise<void>;
-}
+export type MattermostServer = Awaited<ReturnType<typeof startMattermost>>;
 
-async function bodyOf(request: IncomingMessage): Promise<unknown> {
-  const text = await readText(request);
-  return text === "" ? undefined : JSON.parse(text);
+const refuse = (status: number, error: string): Answer =>
+  json(status, {
+    id: error,
+    message: "Quotes body-mark-7f3a.",
+    detailed_error: "",
+    request_id: "r1",
+    status_code: status,
+  });
+const NO_PERMISSION = refuse(403, "api.context.permissions.app_error");
+
+/** The answer of a fault that is the vendor's own. */
+function injected(fault: MattermostFault | undefined): Answer | undefined {
+  switch (fault) {
+    case "rate-limited":
+      return {
+        status: 429,
+        text: "limit exceeded",
+        headers: {
+          "x-ratelimit-limit": "10",
+          "x-ratelimit-remaining": "0",
+          "x-ratelimit-reset": String(RATE_RESET_S),
+        },
+      };
+    case "in-flight":
+      return refuse(500, "api.post.deduplicate_create_post.pending");
+    case "bad-credential":
+      return refuse(401, "api.context.session_expired.app_error");
+    case "no-such-recipient":
+      return NO_PERMISSION;
+    default:
+      return undefined;
+  }
 }
 
 /** A small server that speaks the vendor's REST API and websocket, and can fail. */
-export async function startMattermost(now: () => number = Date.now): Promise<MattermostServer> {
+export async function startMattermost(now: () => number = Date.now) {
   const all: MattermostPost[] = [];
   const calls: string[] = [];
   const shelf = createShelf();
@@ -90,15 +93,6 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
   let count = 0;
   let clock = now();
   const users = { ...USERS };
-
-  const refuse = (response: ServerResponse, status: number, error: string): void =>
-    answerJson(response, status, {
-      id: error,
-      message: "Quotes body-mark-7f3a.",
-      detailed_error: "",
-      request_id: "r1",
-      status_code: status,
-    });
 
   const publish = (event: string, data: object, broadcast: object): void => {
     for (const [socket, seq] of sockets) {
@@ -135,19 +129,19 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
     return post;
   };
 
-  const create = (given: Partial<MattermostPost>): MattermostPost | [number, string] => {
+  const create = (given: Partial<MattermostPost>): Answer => {
     const { channel_id = "", message = "", root_id = "", pending_post_id = "", props } = given;
-    if (!channels.has(channel_id)) return [403, "api.context.permissions.app_error"];
-    if (message.trim() === "") return [400, "api.context.invalid_body_param.app_error"];
+    if (!channels.has(channel_id)) return NO_PERMISSION;
+    if (message.trim() === "") return refuse(400, "api.context.invalid_body_param.app_error");
     if ([...message].length > MAX_RUNES)
-      return [400, "model.post.is_valid.message_length.app_error"];
+      return refuse(400, "model.post.is_valid.message_length.app_error");
     if (
       root_id !== "" &&
       !all.some((post) => post.id === root_id && post.channel_id === channel_id)
     )
-      return [400, "api.post.create_post.root_id.app_error"];
+      return refuse(400, "api.post.create_post.root_id.app_error");
     const seen = pending.get(pending_post_id);
-    if (seen && seen.until > Date.now()) return seen.post;
+    if (seen && seen.until > Date.now()) return json(201, seen.post);
     const post = make({
       channel_id,
       message,
@@ -158,21 +152,14 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
     });
     if (pending_post_id !== "")
       pending.set(pending_post_id, { post, until: Date.now() + DEDUPLICATION_MS });
-    return post;
+    return json(201, post);
   };
 
   const typing = createTypingLog();
-  const showTyping = (
-    { channel_id = "", parent_id }: Record<string, string>,
-    response: ServerResponse,
-  ): void => {
-    if (!channels.has(channel_id))
-      return refuse(response, 403, "api.context.permissions.app_error");
-    const mode = keepSign(typing, channel_id, parent_id);
-    if (mode === "ok") return answerJson(response, 200, { status: "OK" });
-    if (mode === "unavailable")
-      return void response.writeHead(502).end("<html>body-mark-7f3a</html>");
-  };
+  const showTyping = ({ channel_id = "", parent_id }: Record<string, string>): Answer =>
+    channels.has(channel_id)
+      ? (keepSign(typing, channel_id, parent_id) ?? json(200, { status: "OK" }))
+      : NO_PERMISSION;
 
   const lookUp = (path: string, body: unknown): object | undefined => {
     const channel = /^channels\/(\w+)$/.exec(path)?.[1] ?? "";
@@ -189,110 +176,78 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
   };
 
   /** Changes a post of the bot, or deletes it. */
-  const change = (path: string, body: unknown, response: ServerResponse): void => {
+  const change = (path: string, message: string | undefined): Answer => {
     const post = /^posts\/(\w+?)(?:\/patch)?$/.exec(path)?.[1];
-    const message = (body as { message?: string } | undefined)?.message;
     const found = all.find((one) => one.id === post && one.user_id === ME);
-    if (!found) return refuse(response, 404, "app.post.get.app_error");
+    if (!found) return refuse(404, "app.post.get.app_error");
     if (message !== undefined && [...message].length > MAX_RUNES)
-      return refuse(response, 400, "model.post.is_valid.msg.app_error");
+      return refuse(400, "model.post.is_valid.msg.app_error");
     if (message === undefined) all.splice(all.indexOf(found), 1);
     else Object.assign(found, { message, update_at: ++clock });
-    answerJson(response, 200, message === undefined ? { status: "OK" } : found);
+    return json(200, message === undefined ? { status: "OK" } : found);
   };
 
-  const route = (
-    method: string,
-    path: string,
-    query: URLSearchParams,
-    body: unknown,
-    response: ServerResponse,
-  ): void => {
-    if (path === "users/me") return answerJson(response, 200, { id: ME, username: users[ME] });
-    if (method === "DELETE" || method === "PUT")
-      return change(path, method === "PUT" ? body : undefined, response);
+  const listChannels = (): Answer => {
+    const last = (channel: string): number =>
+      Math.max(
+        0,
+        ...all.filter((post) => post.channel_id === channel).map((post) => post.create_at),
+      );
+    const list = [...channels].map(([channel, type]) => ({
+      id: channel,
+      type,
+      last_post_at: last(channel),
+    }));
+    return json(200, list);
+  };
+
+  const route = ({ method, query, body }: Call, path: string): Answer => {
+    if (path === "users/me") return json(200, { id: ME, username: users[ME] });
+    if (method === "DELETE") return change(path, undefined);
+    if (method === "PUT") return change(path, String(body["message"]));
     const name = /^users\/username\/(.+)$/.exec(path)?.[1];
     if (name !== undefined) {
       const user = Object.entries(users).find(([, username]) => username === name);
       return user
-        ? answerJson(response, 200, { id: user[0], username: name })
-        : refuse(response, 404, "app.user.missing_account.const");
+        ? json(200, { id: user[0], username: name })
+        : refuse(404, "app.user.missing_account.const");
     }
     const known = lookUp(path, body);
-    if (known) return answerJson(response, 200, known);
+    if (known) return json(200, known);
     if (method === "POST" && path === "channels/direct") {
-      const pair = body as string[];
+      const pair = body as unknown as string[];
       if (!pair.includes(ME) || pair.some((user) => !(user in users)))
-        return refuse(response, 400, "api.context.invalid_body_param.app_error");
-      return answerJson(response, 201, { id: DIRECT, type: "D" });
+        return refuse(400, "api.context.invalid_body_param.app_error");
+      return json(201, { id: DIRECT, type: "D" });
     }
-    if (method === "POST" && path === "posts") {
-      const made = create(body as Partial<MattermostPost>);
-      return Array.isArray(made) ? refuse(response, ...made) : answerJson(response, 201, made);
-    }
-    if (path === `users/${ME}/channels`) {
-      const last = (channel: string): number =>
-        Math.max(
-          0,
-          ...all.filter((post) => post.channel_id === channel).map((post) => post.create_at),
-        );
-      return answerJson(
-        response,
-        200,
-        [...channels].map(([channel, type]) => ({
-          id: channel,
-          type,
-          last_post_at: last(channel),
-        })),
-      );
-    }
+    if (method === "POST" && path === "posts") return create(body);
+    if (path === `users/${ME}/channels`) return listChannels();
     const since = /^channels\/(\w+)\/posts$/.exec(path)?.[1];
     if (since !== undefined) {
       const found = all
         .filter((post) => post.channel_id === since && post.update_at > Number(query.get("since")))
         .slice(-1_000);
-      return answerJson(response, 200, {
+      return json(200, {
         order: found.map((post) => post.id).toReversed(),
         posts: Object.fromEntries(found.map((post) => [post.id, post])),
       });
     }
-    refuse(response, 404, "api.context.404.app_error");
+    return refuse(404, "api.context.404.app_error");
   };
 
-  const { server, url, close } = await listenOn((request, response) => {
-    void bodyOf(request).then((body) => {
-      const { pathname, searchParams } = new URL(request.url ?? "", "http://localhost");
-      const path = pathname.replace("/api/v4/", "");
-      calls.push(`${request.method} ${path}`);
-      const failing = faults.take();
-      if (failing === "cut-after-taking" || failing === "hang-after-taking")
-        create(body as Partial<MattermostPost>);
-      if (failing === "hang" || failing === "hang-after-taking") return;
-      if (failing === "cut-connection" || failing === "cut-after-taking")
-        return void request.socket.destroy();
-      if (failing === "rate-limited") {
-        const headers = {
-          "x-ratelimit-limit": "10",
-          "x-ratelimit-remaining": "0",
-          "x-ratelimit-reset": String(RATE_RESET_S),
-        };
-        return void response.writeHead(429, headers).end("limit exceeded");
-      }
-      if (failing === "unavailable")
-        return void response.writeHead(502).end("<html>body-mark-7f3a</html>");
-      if (failing === "in-flight")
-        return refuse(response, 500, "api.post.deduplicate_create_post.pending");
-      if (
-        failing === "bad-credential" ||
-        request.headers.authorization?.replace(/^bearer /i, "") !== TOKEN
-      )
-        return refuse(response, 401, "api.context.session_expired.app_error");
-      if (failing === "no-such-recipient")
-        return refuse(response, 403, "api.context.permissions.app_error");
+  const { server, url, close } = await serve((call): Answer | Promise<Answer> => {
+    const path = call.path.replace("/api/v4/", "");
+    calls.push(`${call.method} ${path}`);
+    const fault = faults.take();
+    return failing(fault, () => {
+      const failed = injected(fault);
+      if (failed) return failed;
+      if (call.headers.authorization?.replace(/^bearer /i, "") !== TOKEN)
+        return refuse(401, "api.context.session_expired.app_error");
       const file = /^files\/(\w+)$/.exec(path)?.[1];
-      if (file !== undefined) return handOver(shelf, file, request, response);
-      if (path === "users/me/typing") return showTyping(body as Record<string, string>, response);
-      route(request.method ?? "", path, searchParams, body, response);
+      if (file !== undefined) return bytesAnswer(shelf, file, call);
+      if (path === "users/me/typing") return showTyping(call.body as Record<string, string>);
+      return route(call, path);
     });
   });
 
@@ -335,15 +290,20 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
 
   return {
     url,
+    /** The posts of the bot. */
     get posts() {
       return all.filter((post) => post.user_id === ME);
     },
+    /** Files that people have sent. */
     shelf,
     typing,
+    /** Requests in order, those that failed included: method and path. */
     calls,
     fail: faults.fail,
+    /** Somebody writes. */
     write: make,
-    edit(post, message) {
+    /** Somebody changes a post. */
+    edit(post: MattermostPost, message: string): void {
       Object.assign(post, { message, update_at: ++clock });
       publish(
         "post_edited",
@@ -351,18 +311,22 @@ export async function startMattermost(now: () => number = Date.now): Promise<Mat
         { channel_id: post.channel_id },
       );
     },
+    /** Connections of the websocket that are let in. */
     sockets: () => sockets.size,
     dropSockets: () => {
       for (const socket of sockets.keys()) socket.terminate();
     },
-    websocket: (next) => void (mode = next),
+    /** Sets the mode of the websocket: `closed` rejects connections, `refusing` rejects tokens, `mute` sends nothing any more. */
+    websocket: (next: WebsocketMode) => void (mode = next),
+    /** Forgets the ids of pending posts, as after their time. */
     forgetPending: () => pending.clear(),
-    addMember(member, name, direct) {
+    /** Adds a member and the channel of the conversation with it, or a room. */
+    addMember(member: string, name: string, direct: string): void {
       users[member] = name;
       channels.set(direct, "D");
     },
-    addRoom: (room) => void channels.set(room, "O"),
-    async close() {
+    addRoom: (room: string) => void channels.set(room, "O"),
+    async close(): Promise<void> {
       for (const socket of link.clients) socket.terminate();
       link.close();
       await close();

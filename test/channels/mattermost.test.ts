@@ -3,11 +3,9 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createListener } from "../../plugins/mattermost/receive.ts";
 import { createChannel } from "../../plugins/mattermost/send.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
-import { testChannel } from "../../src/testing/channel.ts";
 import {
   DIRECT,
   ME,
-  RATE_RESET_S,
   ROSA,
   startMattermost,
   TOKEN,
@@ -40,21 +38,6 @@ const send = (
   );
 
 const until = (check: () => void): Promise<void> => vi.waitFor(check, { interval: 10 });
-
-testChannel("mattermost", async () => {
-  const server = await startMattermost();
-  return {
-    channel: (await open(server.url, { defaultTo: "@rosa" })).channel,
-    to: TOWN,
-    malformed: ["town-square", "#town", "user:rosa", "@", "@two words", `${TOWN}1`],
-    sent: () => server.posts.map(({ channel_id, message }) => ({ to: channel_id, text: message })),
-    typing: { signs: () => server.typing.signs },
-    fail: (fault) => server.fail(fault),
-    retryAfterMs: RATE_RESET_S * 1000,
-    secrets: [TOKEN],
-    close: () => server.close(),
-  };
-});
 
 describe("recipients", () => {
   it("takes the address of a server with a path and a slash", async () => {

@@ -25,12 +25,11 @@ describe("telegram", () => {
 
   it("shows the commands, and receives also if Telegram refuses them", async () => {
     const { server, section } = await openTelegram();
-    server.fail("502", { method: "setMyCommands" });
+    server.fail("unavailable", { method: "setMyCommands" });
     const host = testHost();
     listening(await open("telegram", section), host);
-    const chat = { id: 42, type: "private" as const, first_name: "A" };
     const from = { id: 42, is_bot: false, first_name: "A", language_code: "de" };
-    server.push({ message: { message_id: 1, date: 1, chat, from, text: "/help" } });
+    server.write("/help", { from });
     await vi.waitFor(
       () => expect(host.received).toMatchObject([{ from: "42", text: "/help", language: "de" }]),
       5000,

@@ -7,7 +7,7 @@ import { cutMeasured } from "../../src/delivery/split.ts";
 import type { Channel, Plugin } from "../../src/plugin/api.ts";
 import { checkChannel } from "../../src/plugin/check-capabilities.ts";
 import { load, userFolder } from "../plugin/support.ts";
-import { testHost, type Received, type TestHost } from "./gateway.ts";
+import { testHost } from "./gateway.ts";
 
 /** One of Rouse's own channels with this section, as a gateway loads it. */
 export async function openChannel(
@@ -26,23 +26,15 @@ export async function openChannel(
   return { channel, logged };
 }
 
-/** A channel with what it says and receives kept, and a clock that a test can set. */
-export interface OpenChannel {
-  channel: Channel;
-  host: TestHost;
-  received: Received[];
-  logged: string[];
-  clock: { time: number };
-  /** The plugin's own folder, which outlives the channel when it is passed on. */
-  dir: string;
-}
-
-/** Opens a channel from its section of the config without a gateway. `dir` makes it one after a restart. */
+/**
+ * Opens a channel from its section of the config without a gateway, with what it says and receives kept, and a clock that a
+ * test can set. `dir`, the plugin's own folder, makes it one after a restart.
+ */
 export function openPlugin<S extends z.ZodType>(
   plugin: Plugin<S>,
   section: z.input<S>,
   dir?: string,
-): OpenChannel {
+) {
   if (!plugin.config || !plugin.channel) throw new Error("the plugin offers no channel");
   let folder = dir;
   if (folder === undefined) {
@@ -70,6 +62,8 @@ export function openPlugin<S extends z.ZodType>(
   if (!checked.ok) throw new Error(JSON.stringify(checked.issues));
   return { channel: checked.value, host, received: host.received, logged, clock, dir: own };
 }
+
+export type OpenChannel = ReturnType<typeof openPlugin>;
 
 /** A text in the pieces that a gateway sends. */
 export const piecesOf = ({ limit = Infinity, lengthOf }: Channel, text: string): string[] => [

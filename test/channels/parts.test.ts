@@ -58,12 +58,15 @@ it.each([
   ["<codeblock><code>a</code></codeblock><p>b</p>", "a\nb"],
   ["<ul><li>a<ol><li>b</li></ol></li></ul>", "a\nb"],
   ['<p>a <emoji id="smile" alt="🙂" title="Smile"></emoji></p>', "a 🙂"],
+  [`<p title='<'>a <b title="it's <">b</b></p>`, "a b"],
 ])("msteams: of %s a reader sees lines and signs", (html, text) => {
   expect(toText(html)).toBe(text);
 });
 
-it("msteams: reads marks that never end in a time that grows with their number", () =>
-  expectProportional((size) => toText("<".repeat(size)), 4_000));
+it.each(["<", `<"'`])(
+  "msteams: reads %s that never ends in a time that grows with its number",
+  (mark) => expectProportional((size) => toText(mark.repeat(size)), 20_000 / mark.length),
+);
 
 it("imessage: people of a group address the agent by an answer", async () => {
   const opened = await openWorld(get("imessage"));

@@ -35,18 +35,11 @@ async function openGateway() {
     channels: { telegram: { token: server.token, apiUrl: server.url, allowFrom: ["42"] } },
   };
   writeFileSync(join(dir, "rouse.json5"), JSON.stringify(config));
-  const from = { id: 42, is_bot: false, first_name: "Ann" };
-  const message = {
-    message_id: 1,
-    date: Math.floor(Date.now() / 1000),
-    from,
-    chat: { ...from, type: "private" as const },
-  };
   return {
     dir,
     server,
     provider,
-    speak: () => void server.push({ message: { ...message, text: "as a table, please" } }),
+    speak: () => void server.write("as a table, please"),
     start: async (): Promise<Program> => {
       const env = { ROUSE_LOG_LEVEL: "silent" };
       const program = await startProgram(process.execPath, [join(ROOT, "bin/rouse.js"), "start"], {

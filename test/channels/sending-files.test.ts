@@ -15,20 +15,8 @@ async function openTelegram(more: object = {}) {
   if (!vendor) throw new Error("telegram is not there");
   const server = await startTelegram();
   const section = { token: server.token, apiUrl: server.url, allowFrom: ["42"] };
-  const from = { id: 42, is_bot: false, first_name: "Ann" };
-  let count = 0;
-  const speak = async (text: string, message: object = {}): Promise<undefined> => {
-    server.push({
-      message: {
-        message_id: ++count,
-        date: 1_760_000_000,
-        from,
-        chat: { ...from, type: "private" as const },
-        text,
-        ...message,
-      },
-    });
-  };
+  const speak = async (text: string, more?: object): Promise<undefined> =>
+    void server.write(text, more);
   const far = {
     arrived: () => server.messages.map(({ chat, text }) => ({ to: chat, text })),
     url: server.url,
@@ -60,7 +48,7 @@ it("a text that the agent writes arrives as a file, behind the reply, and the de
     type: "text/csv",
   });
   expect(file?.bytes.toString()).toBe("day,rain\nMonday,3\n");
-  expect(JSON.parse(String(file?.fields["reply_parameters"]))).toMatchObject({ message_id: 1 });
+  expect(JSON.parse(String(file?.fields["reply_parameters"]))).toMatchObject({ message_id: 7001 });
   const [sent] = await world.until(async () => {
     const { deliveries } = (await world.admin("/admin/v1/deliveries")).body;
     return deliveries[0]?.status === "delivered" ? deliveries : undefined;
@@ -77,7 +65,7 @@ it("a text that the agent writes arrives as a file, behind the reply, and the de
 it("a file that failed to be sent is tried again alone, and the text is not sent twice", async () => {
   const opened = await openTelegram();
   const { provider, server, speak, world } = opened;
-  server.fail("502", { method: "sendDocument" });
+  server.fail("unavailable", { method: "sendDocument" });
   provider.answer = callOnce({ name: "a.txt", text: "content" }, "Here.");
   expect(await ask(opened, speak("a file"))).toBe("Here.");
   await world.until(async () => server.files.length > 0);

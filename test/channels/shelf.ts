@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Answer, Call } from "./wire.ts";
 
 /** A file that a vendor keeps. */
 export interface ShelvedFile {
@@ -17,7 +17,7 @@ export interface Shelf {
   asked: { path: string; authorization: string | undefined }[];
   /** So many of the next requests fail with a 503. */
   failing: number;
-  /** No request is answered. Only Telegram's server has it. */
+  /** No request is answered. */
   isStuck?: boolean;
   /** The address to which all requests are redirected. */
   redirect?: string;
@@ -44,25 +44,13 @@ export function createShelf(): Shelf {
   return shelf;
 }
 
-/** Answers a request for bytes. */
-export function handOver(
-  shelf: Shelf,
-  id: string,
-  request: IncomingMessage,
-  response: ServerResponse,
-): void {
-  const { pathname } = new URL(request.url ?? "/", "http://local");
-  const given = bytesAnswer(shelf, id, pathname, request.headers.authorization);
-  response.writeHead(given.status, given.headers).end(given.bytes ?? given.text);
-}
-
 /** The answer of a server to a request for bytes. */
 export function bytesAnswer(
   shelf: Shelf,
   id: string,
-  path: string,
-  authorization: string | undefined,
-) {
+  { path, headers: { authorization } }: Pick<Call, "path" | "headers">,
+): Answer {
+  if (shelf.isStuck === true) return "hang";
   const file = shelf.take(id, path, authorization);
   if (shelf.failing > 0) {
     shelf.failing--;

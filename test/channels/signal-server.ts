@@ -1,8 +1,8 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import { z } from "zod";
-import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
-import { answerJson, createFaults, listenOn, readText } from "./wire.ts";
-import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
+import { bytesAnswer, createShelf } from "./shelf.ts";
+import { createFaults, failing, json, serve, type Answer, type Call } from "./wire.ts";
+import { createTypingLog, keepSign } from "./typing-log.ts";
 
 /** Ways in which the daemon, or what it talks to, fails. */
 export type SignalFault =
@@ -43,116 +43,84 @@ const KEPT = 1000;
 /** From this many bytes on, Signal's apps drop a message's body. */
 const LONGEST = 2048;
 
-export interface SignalServer {
-  url: string;
-  /** The messages that were sent, oldest first. */
-  sent: SignalRequest["params"][];
-  /** Files that people have sent. */
-  shelf: Shelf;
-  typing: TypingLog;
-  /** Everything that was asked, `METHOD path`. */
-  asked: string[];
-  /** `Last-Event-ID` of each connection to the stream. */
-  lastEventIds: (string | undefined)[];
-  /** Makes the next requests fail: `times` of them, or all. */
-  fail(fault: SignalFault, times?: number): void;
-  /** Puts an event into the stream; it is kept for those who come again. */
-  emit(data: object): void;
-  /** Half of an event, then the connection ends; the event is kept. */
-  emitCut(data: object): void;
-  /** An event in two parts, cut in the middle of this letter. */
-  emitInTwo(data: object, letter: string): void;
-  /** Ends the open streams. */
-  cutStreams(): void;
-  streams(): number;
-  /** Forgets the ids it gave, as a new start of the daemon does; with `keep` the events stay. */
-  restart(keep?: boolean): void;
-  close(): Promise<void>;
-}
+export type SignalServer = Awaited<ReturnType<typeof signalServer>>;
 
 export const ACCOUNT = "+15550009999";
 export const ACCOUNT_ID = "99999999-aaaa-4bbb-8ccc-999999999999";
 
+interface Kept {
+  sequence: number;
+  text: string;
+}
+
 /** A small signal-cli daemon. */
-export async function signalServer(): Promise<SignalServer> {
+export async function signalServer() {
   const sent: SignalRequest["params"][] = [];
   const asked: string[] = [];
   const shelf = createShelf();
   const typing = createTypingLog();
   const lastEventIds: (string | undefined)[] = [];
   const open = new Set<ServerResponse>();
-  let events: { sequence: number; text: string }[] = [];
+  let events: Kept[] = [];
   let sequence = 0;
   let run = 1;
   const faults = createFaults<SignalFault>();
 
-  const frame = (event: { sequence: number; text: string }): string =>
+  const frame = (event: Kept): string =>
     `id:${run}-${event.sequence}\nevent:receive\ndata:${event.text}\n\n`;
-  const keep = (data: object): { sequence: number; text: string } => {
+  const keep = (data: object): Kept => {
     const event = { sequence: ++sequence, text: JSON.stringify({ account: ACCOUNT, ...data }) };
     events = [...events, event].slice(-KEPT);
     return event;
   };
 
-  const rpc = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const text = await readText(request);
-    const now = faults.take();
-    if (now === "hang") return;
-    if (now === "cut-connection") return void request.socket.destroy();
-    if (now === "unavailable") return void response.writeHead(503).end(`busy: ${text}`);
-    if (now === "not-json") return void response.end("<html>");
-    const parsed = REQUEST.safeParse(JSON.parse(text));
-    const answer = (body: object, id: unknown = parsed.data?.id ?? null): void =>
-      answerJson(response, 200, { jsonrpc: "2.0", id, ...body });
+  const rpc = ({ headers, body, bytes }: Call, fault: SignalFault | undefined): Answer => {
+    if (fault === "not-json") return { status: 200, text: "<html>" };
+    const parsed = REQUEST.safeParse(body);
+    const answer = (more: object): Answer =>
+      json(200, { jsonrpc: "2.0", id: parsed.data?.id ?? null, ...more });
     // Like the daemon's, the messages quote what they should not: none of it may reach a reason.
-    const error = (code: number, results?: object[]): void =>
+    const error = (code: number, results?: object[]): Answer =>
       answer({
         error: {
           code,
-          message: `failed: ${text}`,
+          message: `failed: ${bytes.toString()}`,
           data: results ? { response: { timestamp: 1, results } } : null,
         },
       });
-    if (!parsed.success || request.headers["content-type"] !== "application/json")
-      return error(-32600);
+    if (!parsed.success || headers["content-type"] !== "application/json") return error(-32600);
     const { method, params } = parsed.data;
-    if (now === "bad-credential" || ![ACCOUNT, ACCOUNT_ID].includes(params.account))
+    if (fault === "bad-credential" || ![ACCOUNT, ACCOUNT_ID].includes(params.account))
       return error(-32602);
     if (method === "listContacts") return answer({ result: [] });
+    const hasOneTarget = (params.recipient === undefined) !== (params.groupId === undefined);
     if (method === "getAttachment") {
-      const file =
-        params.recipient || params.groupId
-          ? bytesAnswer(shelf, params.id ?? "", method, undefined)
-          : undefined;
-      if (file?.status === 503) return void response.writeHead(503).end();
-      return file?.bytes ? answer({ result: { data: file.bytes.toString("base64") } }) : error(-1);
+      if (!hasOneTarget) return error(-1);
+      const file = bytesAnswer(shelf, params.id ?? "", { path: method, headers: {} });
+      if (typeof file !== "object" || file.status === 503) return file;
+      return file.bytes ? answer({ result: { data: file.bytes.toString("base64") } }) : error(-1);
     }
     if (method !== "send" && method !== "sendTyping") return error(-32601);
     const recipientAddress = { uuid: null, number: params.recipient?.[0] ?? null };
-    const failed = (type: string, more: object = {}): void =>
+    const failed = (type: string, more: object = {}): Answer =>
       error(type === "IDENTITY_FAILURE" ? -4 : -1, [{ recipientAddress, type, ...more }]);
-    if (now === "rate-limited")
+    if (fault === "rate-limited")
       return error(-5, [{ recipientAddress, type: "RATE_LIMIT_FAILURE", retryAfterSeconds: 7 }]);
-    if (now === "captcha")
+    if (fault === "captcha")
       return failed("RATE_LIMIT_FAILURE", { retryAfterSeconds: 3600, token: "challenge-token-1" });
-    if (now === "no-such-recipient") return failed("UNREGISTERED_FAILURE");
-    if (now === "untrusted-key") return failed("IDENTITY_FAILURE");
-    if (now === "network") return failed("NETWORK_FAILURE");
-    if (now === "internal") return error(-32603);
+    if (fault === "no-such-recipient") return failed("UNREGISTERED_FAILURE");
+    if (fault === "untrusted-key") return failed("IDENTITY_FAILURE");
+    if (fault === "network") return failed("NETWORK_FAILURE");
+    if (fault === "internal") return error(-32603);
+    if (!hasOneTarget) return error(-1);
     if (method === "sendTyping") {
-      if ((params.recipient === undefined) === (params.groupId === undefined)) return error(-1);
-      const mode = keepSign(typing, params.recipient?.[0] ?? params.groupId ?? "");
-      if (mode === "unavailable") return void response.writeHead(503).end();
-      return mode === "ok"
-        ? answer({ result: { timestamp: 1_700_000_000_000, results: [] } })
-        : undefined;
+      const sign = keepSign(typing, params.recipient?.[0] ?? params.groupId ?? "");
+      return sign ?? answer({ result: { timestamp: 1_700_000_000_000, results: [] } });
     }
-    if (!params.message || (params.recipient === undefined) === (params.groupId === undefined))
-      return error(-1);
-    // Signal's apps would show no body, so the test server rejects it.
-    if (Buffer.byteLength(params.message) > LONGEST) return error(-1);
+    // Signal's apps would show no body that is too long, so the test server rejects it.
+    if (!params.message || Buffer.byteLength(params.message) > LONGEST) return error(-1);
     sent.push(params);
-    answer({
+    return answer({
       result: {
         timestamp: 1_700_000_000_000 + sent.length,
         results: [{ recipientAddress, type: "SUCCESS" }],
@@ -160,51 +128,67 @@ export async function signalServer(): Promise<SignalServer> {
     });
   };
 
-  const stream = (request: IncomingMessage, response: ServerResponse): void => {
-    const account = new URL(request.url ?? "", "http://daemon").searchParams.get("account");
-    if (account !== ACCOUNT && account !== ACCOUNT_ID) return void response.writeHead(400).end();
-    const last = request.headers["last-event-id"];
-    lastEventIds.push(typeof last === "string" ? last : undefined);
-    response.writeHead(200, { "content-type": "text/event-stream" }).write(":\n");
-    if (typeof last === "string") {
-      const [prefix, number] = last.split("-");
-      const after = prefix === String(run) ? Number(number) : 0;
-      for (const event of events) if (event.sequence > after) response.write(frame(event));
-    }
-    open.add(response);
-    response.on("close", () => open.delete(response));
+  const stream = ({ query, headers }: Call): Answer => {
+    if (![ACCOUNT, ACCOUNT_ID].includes(query.get("account") ?? "")) return { status: 400 };
+    const given = headers["last-event-id"];
+    const last = typeof given === "string" ? given : undefined;
+    lastEventIds.push(last);
+    return (response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" }).write(":\n");
+      if (last !== undefined) {
+        const [prefix, number] = last.split("-");
+        const after = prefix === String(run) ? Number(number) : 0;
+        for (const event of events) if (event.sequence > after) response.write(frame(event));
+      }
+      open.add(response);
+      response.on("close", () => open.delete(response));
+    };
   };
 
-  const { url, close } = await listenOn((request, response) => {
-    const path = (request.url ?? "").replace(/\?.*/, "");
-    asked.push(`${request.method} ${path}`);
-    if (request.method === "POST" && path === "/api/v1/rpc") return void rpc(request, response);
-    if (request.method === "GET" && path === "/api/v1/check")
-      return void response.writeHead(200).end();
-    if (request.method === "GET" && path === "/api/v1/events") return stream(request, response);
-    response.writeHead(404).end();
+  const { url, close } = await serve((call): Answer | Promise<Answer> => {
+    asked.push(`${call.method} ${call.path}`);
+    switch (asked.at(-1)) {
+      case "POST /api/v1/rpc": {
+        const fault = faults.take();
+        return failing(fault, () => rpc(call, fault));
+      }
+      case "GET /api/v1/check":
+        return { status: 200 };
+      case "GET /api/v1/events":
+        return stream(call);
+      default:
+        return { status: 404 };
+    }
   });
   const cutStreams = (): void => {
     for (const response of open) response.socket?.destroy();
   };
   return {
     url,
+    /** The messages that were sent, oldest first. */
     sent,
+    /** Files that people have sent. */
     shelf,
     typing,
+    /** Everything that was asked, `METHOD path`. */
     asked,
+    /** `Last-Event-ID` of each connection to the stream. */
     lastEventIds,
+    /** Makes the next requests fail: `times` of them, or all. */
     fail: faults.fail,
-    emit: (data) => {
+    /** Puts an event into the stream; it is kept for those who come again. */
+    emit: (data: object) => {
       const event = keep(data);
       for (const response of open) response.write(frame(event));
     },
-    emitCut: (data) => {
+    /** Half of an event, then the connection ends; the event is kept. */
+    emitCut: (data: object) => {
       const text = frame(keep(data));
       for (const response of open)
         response.write(text.slice(0, text.length / 2), () => response.socket?.destroy());
     },
-    emitInTwo: (data, letter) => {
+    /** An event in two parts, cut in the middle of this letter. */
+    emitInTwo: (data: object, letter: string) => {
       const bytes = Buffer.from(frame(keep(data)));
       const at = bytes.indexOf(letter) + 1;
       for (const response of open) {
@@ -213,8 +197,10 @@ export async function signalServer(): Promise<SignalServer> {
         setTimeout(() => response.write(bytes.subarray(at)), 50);
       }
     },
+    /** Ends the open streams. */
     cutStreams,
     streams: () => open.size,
+    /** Forgets the ids it gave, as a new start of the daemon does; with `keep` the events stay. */
     restart: (keepEvents = false) => {
       run++;
       sequence = keepEvents ? sequence : 0;

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { splitText } from "../../src/delivery/split.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
-import { testChannel, type Fault } from "../../src/testing/channel.ts";
 import { testHost, type TestHost } from "./gateway.ts";
 import { openChannel } from "./open.ts";
 import { ACCOUNT, signalServer, type SignalServer } from "./signal-server.ts";
@@ -23,35 +22,6 @@ async function open(
   };
   return { ...(await openChannel("signal", section)), server };
 }
-
-testChannel("signal", async () => {
-  const { channel, server } = await open();
-  return {
-    channel,
-    to: OWNER,
-    malformed: [
-      "",
-      "5551234567",
-      "+0123",
-      "+1555123456789012",
-      "group:abc",
-      "uuid:123",
-      "u:name",
-      "someone",
-      "group:" + "a".repeat(44),
-    ],
-    sent: () =>
-      server.sent.map((params) => ({
-        to: params.recipient?.[0] ?? params.groupId ?? "",
-        text: params.message ?? "",
-      })),
-    fail: (fault: Fault) => server.fail(fault),
-    typing: { signs: () => server.typing.signs },
-    retryAfterMs: 7000,
-    secrets: [OWNER, ACCOUNT],
-    close: () => server.close(),
-  };
-});
 
 describe("sending on signal", () => {
   let channel: Channel;

@@ -1,11 +1,10 @@
 import { createHmac } from "node:crypto";
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { ConversationsRepliesResponse, UsersInfoResponse } from "@slack/web-api";
 import { WebSocketServer, type WebSocket } from "ws";
-import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
-import { answerJson, createFaults, listenOn, readText } from "./wire.ts";
-import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
+import { bytesAnswer, createShelf } from "./shelf.ts";
+import { createFaults, failing, json, serve, type Answer, type Call } from "./wire.ts";
+import { createTypingLog, failSign, keepSign } from "./typing-log.ts";
 import type { Fault } from "../../src/testing/channel.ts";
 
 /** Ways to fail beyond those that all channels know: a cut or no answer after the message was taken, a 429 that names no wait, an answer that takes 300 ms, one of the vendor's errors. */
@@ -41,54 +40,16 @@ export interface SlackPost {
 
 type MessageElement = NonNullable<ConversationsRepliesResponse["messages"]>[number];
 
-export interface SlackServer {
-  /** The address for `apiUrl`. */
-  url: string;
-  posts: SlackPost[];
-  /** Files that people have sent. */
-  shelf: Shelf;
-  /** Messages that people wrote in threads, for `conversations.replies`. */
-  written: ({
-    ts: string;
-    thread_ts: string;
-    user?: string;
-    text: string;
-    channel?: string;
-  } & Pick<MessageElement, "bot_id" | "bot_profile" | "blocks" | "attachments">)[];
-  /** Calls by method, in order, those that failed included. */
-  calls: string[];
-  /** Calls that have no answer, and that the caller has not given up. */
-  hanging: number;
-  fail(fault: SlackFault, times?: number): void;
-  /** Does not know `markdown_text`, as some servers. */
-  withoutMarkdown(): void;
-  /** The app may not read what was written. */
-  withoutHistory(): void;
-  /** The languages of people, for `users.info`; undefined: the app may not read people. */
-  locales: Record<string, string> | undefined;
-  /** Their names. */
-  names: Record<string, string>;
-  /** Sends an event through the socket, as soon as there is one, until it is acknowledged. */
-  emit(event: object): void;
-  /** Sends a frame through the socket as it is. */
-  say(frame: string): void;
-  /** Somebody presses a button of the last message: by the socket if there is one, else the request is returned. */
-  press(label: string, user: string): Request | undefined;
-  typing: TypingLog;
-  /** The texts that people see after they press a button. */
-  notices: { user: string; text: string }[];
-  /** Sends what was not acknowledged once more, as the vendor does after a while. */
-  redeliver(): void;
-  acknowledged: number;
-  /** Connections of Socket Mode that stand. */
-  sockets(): number;
-  /** The number of connections so far, closed ones included. */
-  linked: number;
-  dropSockets(how: "cut" | "refresh"): void;
-  /** Takes connections, and says nothing on them any more. */
-  mute(): void;
-  close(): Promise<void>;
-}
+/** A message that a person wrote in a thread. */
+type Written = {
+  ts: string;
+  thread_ts: string;
+  user?: string;
+  text: string;
+  channel?: string;
+} & Pick<MessageElement, "bot_id" | "bot_profile" | "blocks" | "attachments">;
+
+export type SlackServer = Awaited<ReturnType<typeof startSlack>>;
 
 interface Signed {
   at: number;
@@ -170,34 +131,49 @@ export function eventCallback(event: object, event_id = "Ev1"): object {
   };
 }
 
-async function parametersOf(request: IncomingMessage): Promise<Record<string, string>> {
-  const text = await readText(request);
-  if (request.headers["content-type"]?.includes("json") === true)
-    return JSON.parse(text) as Record<string, string>;
-  return Object.fromEntries(new URLSearchParams(text));
+const parametersOf = ({ headers, body, bytes }: Call): Record<string, string> =>
+  headers["content-type"]?.includes("json") === true
+    ? (body as Record<string, string>)
+    : Object.fromEntries(new URLSearchParams(bytes.toString()));
+
+const refuse = (error: string): Answer => json(200, { ok: false, error });
+const CONVERSATION = /^[CDG]0\w+$/;
+const STAMP = /^\d+\.\d+$/;
+
+/** The answer of a fault that is the vendor's own. */
+function injected(fault: SlackFault | undefined): Answer | undefined {
+  if (typeof fault === "object") return refuse(fault.error);
+  switch (fault) {
+    case "rate-limited":
+      return { status: 429, headers: { "retry-after": String(RETRY_AFTER_S) } };
+    case "rate-limited-bare":
+      return { status: 429 };
+    case "bad-credential":
+      return refuse("invalid_auth");
+    case "no-such-recipient":
+      return refuse("channel_not_found");
+    default:
+      return undefined;
+  }
 }
 
 /** A small server that speaks the vendor's Web API and Socket Mode, and can fail. */
-export async function startSlack(): Promise<SlackServer> {
+export async function startSlack() {
   const posts: SlackPost[] = [];
   const calls: string[] = [];
   const shelf = createShelf();
-  const written: SlackServer["written"] = [];
+  const written: Written[] = [];
   const waiting = new Map<string, object>();
   const sockets = new Set<WebSocket>();
   const faults = createFaults<SlackFault>();
   let markdown = true;
   let scopes = true;
   let mute = false;
-  let linked = 0;
-  let acknowledged = 0;
+  const typing = createTypingLog();
+  const notices: { user: string; text: string }[] = [];
   /** Messages that have the app's reaction. */
   const reactions = new Set<string>();
   let count = 0;
-
-  const answer = (response: ServerResponse, body: object): void => answerJson(response, 200, body);
-  const refuse = (response: ServerResponse, error: string): void =>
-    answer(response, { ok: false, error });
 
   const post = (fields: Record<string, string>): { error: string } | SlackPost => {
     const { channel = "", text = "", markdown_text = "", thread_ts } = fields;
@@ -228,11 +204,10 @@ export async function startSlack(): Promise<SlackServer> {
   /** Posts since `oldest`, by pages: the vendor gives their metadata only where it is asked for. */
   const history = (
     fields: Record<string, string>,
-    response: ServerResponse,
     wanted: (post: SlackPost) => boolean,
     people?: readonly { ts: string }[],
-  ): void => {
-    if (!scopes) return refuse(response, "missing_scope");
+  ): Answer => {
+    if (!scopes) return refuse("missing_scope");
     const found = posts.filter(
       (made) =>
         made.channel === fields["channel"] &&
@@ -252,7 +227,7 @@ export async function startSlack(): Promise<SlackServer> {
       : messages.toReversed();
     const [from, limit] = [Number(fields["cursor"] ?? 0), Number(fields["limit"] ?? 100)];
     const next_cursor = from + limit < all.length ? String(from + limit) : "";
-    answer(response, {
+    return json(200, {
       ok: true,
       messages: all.slice(from, from + limit),
       has_more: next_cursor !== "",
@@ -260,48 +235,45 @@ export async function startSlack(): Promise<SlackServer> {
     });
   };
 
-  const methods: Record<
-    string,
-    (fields: Record<string, string>, response: ServerResponse) => void
-  > = {
-    "auth.test": (_, response) => answer(response, { ok: true, user_id: BOT_USER, team_id: "T1" }),
-    "conversations.open": ({ users = "" }, response) =>
+  const methods: Record<string, (fields: Record<string, string>) => Answer> = {
+    "auth.test": () => json(200, { ok: true, user_id: BOT_USER, team_id: "T1" }),
+    "conversations.open": ({ users = "" }) =>
       /^[UW]0\w+$/.test(users)
-        ? answer(response, { ok: true, channel: { id: `D0${users}` } })
-        : refuse(response, "user_not_found"),
-    "chat.postMessage": (fields, response) => {
+        ? json(200, { ok: true, channel: { id: `D0${users}` } })
+        : refuse("user_not_found"),
+    "chat.postMessage": (fields) => {
       const made = post(fields);
-      if ("error" in made) return refuse(response, made.error);
+      if ("error" in made) return refuse(made.error);
       const { ts, channel, text } = made;
-      answer(response, {
+      return json(200, {
         ok: true,
         ts,
         channel: channel === "#general" ? "C0GENERAL" : channel,
         message: { text, ts },
       });
     },
-    "chat.delete": ({ channel, ts }, response) => {
+    "chat.delete": ({ channel, ts }) => {
       const at = posts.findIndex((one) => one.channel === channel && one.ts === ts);
-      if (at < 0) return refuse(response, "message_not_found");
+      if (at < 0) return refuse("message_not_found");
       posts.splice(at, 1);
-      answer(response, { ok: true, channel, ts });
+      return json(200, { ok: true, channel, ts });
     },
-    "chat.update": ({ channel, ts, text: given, markdown_text, blocks }, response) => {
+    "chat.update": ({ channel, ts, text: given, markdown_text, blocks }) => {
       const text = given ?? markdown_text;
       const made = posts.find((one) => one.channel === channel && one.ts === ts);
       const buttons = readBlocks(blocks);
-      if (!made) return refuse(response, "message_not_found");
-      if (!buttons) return refuse(response, "invalid_blocks");
-      if ((text ?? "") === "") return refuse(response, "no_text");
+      if (!made) return refuse("message_not_found");
+      if (!buttons) return refuse("invalid_blocks");
+      if ((text ?? "") === "") return refuse("no_text");
       if ((given ?? "").length > MAX_UPDATED || (markdown_text ?? "").length > MAX_MARKDOWN)
-        return refuse(response, "msg_too_long");
+        return refuse("msg_too_long");
       Object.assign(made, { text, buttons });
-      answer(response, { ok: true, channel, ts, text });
+      return json(200, { ok: true, channel, ts, text });
     },
-    "users.info": ({ user = "", include_locale }, response) => {
-      if (!self.locales) return refuse(response, "missing_scope");
+    "users.info": ({ user = "", include_locale }) => {
+      if (!self.locales) return refuse("missing_scope");
       const locale = self.locales[user];
-      if (locale === undefined) return refuse(response, "user_not_found");
+      if (locale === undefined) return refuse("user_not_found");
       const info: UsersInfoResponse = {
         ok: true,
         user: {
@@ -310,103 +282,76 @@ export async function startSlack(): Promise<SlackServer> {
           ...(include_locale === "true" && { locale }),
         },
       };
-      answer(response, info);
+      return json(200, info);
     },
-    "chat.postEphemeral": ({ user = "", text = "" }, response) => {
-      self.notices.push({ user, text });
-      answer(response, { ok: true, message_ts: "1" });
+    "chat.postEphemeral": ({ user = "", text = "" }) => {
+      notices.push({ user, text });
+      return json(200, { ok: true, message_ts: "1" });
     },
-    "assistant.threads.setStatus": ({ channel_id = "", thread_ts = "", status }, response) => {
-      if (!/^[CDG]0\w+$/.test(channel_id)) return refuse(response, "channel_not_found");
-      if (!/^\d+\.\d+$/.test(thread_ts) || status === undefined)
-        return refuse(response, "invalid_arguments");
-      if (status === "") self.typing.hidden++;
-      const mode = status === "" ? self.typing.mode : keepSign(self.typing, channel_id, thread_ts);
-      if (mode === "ok") answer(response, { ok: true });
-      else if (mode === "unavailable") response.writeHead(503).end("<html>body-mark-7f3a</html>");
+    "assistant.threads.setStatus": ({ channel_id = "", thread_ts = "", status }) => {
+      if (!CONVERSATION.test(channel_id)) return refuse("channel_not_found");
+      if (!STAMP.test(thread_ts) || status === undefined) return refuse("invalid_arguments");
+      if (status === "") typing.hidden++;
+      const failed = status === "" ? failSign(typing) : keepSign(typing, channel_id, thread_ts);
+      return failed ?? json(200, { ok: true });
     },
-    "reactions.add": ({ channel = "", timestamp = "", name = "" }, response) => {
-      if (!/^[CDG]0\w+$/.test(channel)) return refuse(response, "channel_not_found");
-      if (!/^\d+\.\d+$/.test(timestamp)) return refuse(response, "bad_timestamp");
-      if (!/^[a-z0-9_+-]+$/.test(name)) return refuse(response, "invalid_name");
-      const mode = keepSign(self.typing, channel);
-      if (mode === "unavailable")
-        return void response.writeHead(503).end("<html>body-mark-7f3a</html>");
-      if (mode === "hang") return;
-      if (reactions.has(timestamp)) return refuse(response, "already_reacted");
+    "reactions.add": ({ channel = "", timestamp = "", name = "" }) => {
+      if (!CONVERSATION.test(channel)) return refuse("channel_not_found");
+      if (!STAMP.test(timestamp)) return refuse("bad_timestamp");
+      if (!/^[a-z0-9_+-]+$/.test(name)) return refuse("invalid_name");
+      const failed = keepSign(typing, channel);
+      if (failed) return failed;
+      if (reactions.has(timestamp)) return refuse("already_reacted");
       reactions.add(timestamp);
-      answer(response, { ok: true });
+      return json(200, { ok: true });
     },
-    "reactions.remove": ({ timestamp = "" }, response) => {
-      if (!reactions.delete(timestamp)) return refuse(response, "no_reaction");
-      self.typing.hidden++;
-      answer(response, { ok: true });
+    "reactions.remove": ({ timestamp = "" }) => {
+      if (!reactions.delete(timestamp)) return refuse("no_reaction");
+      typing.hidden++;
+      return json(200, { ok: true });
     },
-    "conversations.history": (fields, response) =>
-      history(fields, response, (made) => made.thread_ts === undefined),
-    "conversations.replies": (fields, response) => {
+    "conversations.history": (fields) => history(fields, (made) => made.thread_ts === undefined),
+    "conversations.replies": (fields) => {
       const { channel: asked, ts: thread, latest = "9" } = fields;
       const people = written.filter(
         ({ thread_ts, ts, channel = asked }) =>
           thread_ts === thread && ts < latest && channel === asked,
       );
       // As the vendor's pages: the oldest first, with what the app has posted.
-      history(fields, response, (made) => made.thread_ts === thread, people);
+      return history(fields, (made) => made.thread_ts === thread, people);
     },
-    "apps.connections.open": (_, response) =>
-      answer(response, { ok: true, url: `${url.replace("http", "ws")}/link?ticket=${++count}` }),
+    "apps.connections.open": () =>
+      json(200, { ok: true, url: `${url.replace("http", "ws")}/link?ticket=${++count}` }),
   };
 
-  const misbehave = (
-    failing: SlackFault,
-    fields: Record<string, string>,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): void => {
-    if (failing === "cut-after-taking" || failing === "hang-after-taking") post(fields);
-    if (failing === "hang-after-taking") return;
-    if (failing === "cut-connection" || failing === "cut-after-taking")
-      return void request.socket.destroy();
-    if (failing === "rate-limited")
-      return void response.writeHead(429, { "retry-after": String(RETRY_AFTER_S) }).end();
-    if (failing === "rate-limited-bare") return void response.writeHead(429).end();
-    if (failing === "unavailable")
-      return void response.writeHead(503).end("<html>body-mark-7f3a</html>");
-    if (failing === "bad-credential") return refuse(response, "invalid_auth");
-    refuse(response, typeof failing === "object" ? failing.error : "channel_not_found");
-  };
-
-  const { server, url, close } = await listenOn((request, response) => {
-    const file = /^\/files-pri\/T1-(\w+)\/download\/[^/]+$/.exec(request.url ?? "");
+  const { server, url, close } = await serve(async (call, gone): Promise<Answer> => {
+    const { path, headers } = call;
+    const file = /^\/files-pri\/T1-(\w+)\/download\/[^/]+$/.exec(path);
     if (file) {
-      const { authorization } = request.headers;
-      const given = bytesAnswer(shelf, file[1] ?? "", request.url ?? "", authorization);
+      const given = bytesAnswer(shelf, file[1] ?? "", call);
       // Without a good token the vendor sends its sign-in page.
-      if (authorization !== `Bearer ${BOT_TOKEN}`)
-        return void response
-          .setHeader("content-type", "text/html; charset=utf-8")
-          .end("<html>sign in</html>");
-      return void response.writeHead(given.status, given.headers).end(given.bytes ?? given.text);
+      return headers.authorization === `Bearer ${BOT_TOKEN}`
+        ? given
+        : {
+            status: 200,
+            text: "<html>sign in</html>",
+            headers: { "content-type": "text/html; charset=utf-8" },
+          };
     }
-    const serve = async (fields: Record<string, string>): Promise<void> => {
-      const method = /^\/api\/([\w.]+)$/.exec(request.url ?? "")?.[1] ?? "";
-      calls.push(method);
-      const failing = faults.take();
-      if (failing === "hang") {
-        self.hanging++;
-        return void response.once("close", () => self.hanging--);
-      }
-      if (failing === "slow") await new Promise((passed) => setTimeout(passed, 300));
-      else if (failing) return misbehave(failing, fields, request, response);
+    const method = /^\/api\/([\w.]+)$/.exec(path)?.[1] ?? "";
+    calls.push(method);
+    const fault = faults.take();
+    if (fault === "hang") {
+      self.hanging++;
+      gone.addEventListener("abort", () => self.hanging--);
+    }
+    if (fault === "slow") await new Promise((passed) => setTimeout(passed, 300));
+    return failing(fault, () => {
       const token = method === "apps.connections.open" ? APP_TOKEN : BOT_TOKEN;
-      if (request.headers.authorization !== `Bearer ${token}`)
-        return refuse(response, "invalid_auth");
+      if (headers.authorization !== `Bearer ${token}`) return refuse("invalid_auth");
       const run = methods[method];
-      if (run) run(fields, response);
-      else refuse(response, "unknown_method");
-    };
-    // A caller that is killed leaves half a request, which the vendor drops.
-    void parametersOf(request).then(serve, () => response.destroy());
+      return injected(fault) ?? run?.(parametersOf(call)) ?? refuse("unknown_method");
+    });
   });
   const push = (socket: WebSocket, envelope_id: string, payload: { type?: string }): void => {
     const type = payload.type === "block_actions" ? "interactive" : "events_api";
@@ -422,13 +367,13 @@ export async function startSlack(): Promise<SlackServer> {
   };
   const link = new WebSocketServer({ server, path: "/link" });
   link.on("connection", (socket) => {
-    linked++;
+    self.linked++;
     if (mute) return;
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
     socket.on("message", (data: Buffer) => {
       const { envelope_id = "" } = JSON.parse(data.toString("utf8")) as { envelope_id?: string };
-      if (waiting.delete(envelope_id)) acknowledged++;
+      if (waiting.delete(envelope_id)) self.acknowledged++;
     });
     socket.send(
       JSON.stringify({ type: "hello", num_connections: 1, connection_info: { app_id: "A1" } }),
@@ -436,12 +381,39 @@ export async function startSlack(): Promise<SlackServer> {
     for (const [id, payload] of waiting) push(socket, id, payload);
   });
 
-  const self: SlackServer = {
-    locales: undefined,
-    names: {},
-    notices: [],
-    typing: createTypingLog(),
-    press(label, user) {
+  /** Sends a payload through the sockets until it is acknowledged. */
+  const deliver = (payload: object): void => {
+    const id = `envelope-${++count}`;
+    waiting.set(id, payload);
+    for (const socket of sockets) push(socket, id, payload);
+  };
+
+  const self = {
+    /** The address for `apiUrl`. */
+    url: `${url}/api/`,
+    posts,
+    /** Files that people have sent. */
+    shelf,
+    /** Messages that people wrote in threads, for `conversations.replies`. */
+    written,
+    /** Calls by method, in order, those that failed included. */
+    calls,
+    /** Calls that have no answer, and that the caller has not given up. */
+    hanging: 0,
+    fail: faults.fail,
+    /** Does not know `markdown_text`, as some servers. */
+    withoutMarkdown: () => void (markdown = false),
+    /** The app may not read what was written. */
+    withoutHistory: () => void (scopes = false),
+    /** The languages of people, for `users.info`; undefined: the app may not read people. */
+    locales: undefined as Record<string, string> | undefined,
+    /** Their names. */
+    names: {} as Record<string, string>,
+    typing,
+    /** The texts that people see after they press a button. */
+    notices,
+    /** Somebody presses a button of the last message: by the socket if there is one, else the request is returned. */
+    press(label: string, user: string): Request | undefined {
       const made = posts.at(-1);
       const value = made?.buttons.find((button) => button.label === label)?.value;
       const container = { type: "message", message_ts: made?.ts, channel_id: made?.channel };
@@ -462,50 +434,36 @@ export async function startSlack(): Promise<SlackServer> {
         actions,
       };
       if (sockets.size === 0) return pressRequest(payload);
-      const id = `envelope-${++count}`;
-      waiting.set(id, payload);
-      for (const socket of sockets) push(socket, id, payload);
+      deliver(payload);
       return undefined;
     },
-    url: `${url}/api/`,
-    posts,
-    shelf,
-    written,
-    calls,
-    hanging: 0,
-    fail: faults.fail,
-    withoutMarkdown: () => void (markdown = false),
-    withoutHistory: () => void (scopes = false),
-    emit(event) {
-      const id = `envelope-${++count}`;
-      const payload = eventCallback(event, `Ev${count}`);
-      waiting.set(id, payload);
-      for (const socket of sockets) push(socket, id, payload);
-    },
-    say: (frame) => sockets.forEach((socket) => socket.send(frame)),
-    redeliver() {
+    /** Sends an event through the socket, as soon as there is one, until it is acknowledged. */
+    emit: (event: object) => deliver(eventCallback(event, `Ev${++count}`)),
+    /** Sends a frame through the socket as it is. */
+    say: (frame: string) => sockets.forEach((socket) => socket.send(frame)),
+    /** Sends what was not acknowledged once more, as the vendor does after a while. */
+    redeliver(): void {
       for (const socket of sockets) for (const [id, payload] of waiting) push(socket, id, payload);
     },
-    get acknowledged() {
-      return acknowledged;
-    },
+    acknowledged: 0,
+    /** Connections of Socket Mode that stand. */
     sockets: () => sockets.size,
-    get linked() {
-      return linked;
-    },
-    dropSockets(how) {
+    /** The number of connections so far, closed ones included. */
+    linked: 0,
+    dropSockets(how: "cut" | "refresh"): void {
       for (const socket of sockets) {
         if (how === "cut") socket.terminate();
         else socket.send(JSON.stringify({ type: "disconnect", reason: "refresh_requested" }));
       }
     },
-    mute() {
+    /** Takes connections, and says nothing on them any more. */
+    mute(): void {
       mute = true;
       // A peer that is gone agrees to no end either.
       for (const { _socket } of [...sockets] as (WebSocket & { _socket: Socket })[])
         _socket.pause();
     },
-    async close() {
+    async close(): Promise<void> {
       for (const socket of link.clients) socket.terminate();
       link.close();
       await close();

@@ -5,7 +5,6 @@ import { createSocket } from "../../plugins/slack/receive.ts";
 import { createChannel } from "../../plugins/slack/send.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Channel, SendResult } from "../../src/plugin/api.ts";
-import { testChannel } from "../../src/testing/channel.ts";
 import { listening, testHost, said } from "./gateway.ts";
 import { openChannel } from "./open.ts";
 import {
@@ -13,7 +12,6 @@ import {
   BOT_TOKEN,
   BOT_USER,
   RETRY_AFTER_S,
-  SIGNING_SECRET,
   startSlack,
   type SlackFault,
   type SlackServer,
@@ -54,34 +52,6 @@ function openSocket(
 }
 
 const until = (check: () => void): Promise<void> => vi.waitFor(check, { interval: 10 });
-
-testChannel("slack", async () => {
-  const server = await startSlack();
-  return {
-    channel: (await open(server.url, { defaultTo: "#general", appToken: APP_TOKEN })).channel,
-    to: "C0123ABC",
-    malformed: [
-      "general",
-      "c0123abc",
-      "@rosa",
-      "user:rosa",
-      "#",
-      "#two words",
-      "https://example.com",
-    ],
-    sent: () => server.posts.map(({ channel, text }) => ({ to: channel, text })),
-    typing: { place: { thread: "1760000000.000001" }, signs: () => server.typing.signs },
-    buttons: () => server.posts.at(-1)?.buttons.map(({ label }) => label) ?? [],
-    async press(label, by) {
-      await vi.waitFor(() => expect(server.sockets()).toBe(1));
-      return server.press(label, by === "approver" ? "U0ANN00001" : "U0EVE00001");
-    },
-    fail: (fault) => server.fail(fault),
-    retryAfterMs: RETRY_AFTER_S * 1000,
-    secrets: [BOT_TOKEN, APP_TOKEN, SIGNING_SECRET],
-    close: () => server.close(),
-  };
-});
 
 describe("recipients", () => {
   it("says what to write instead of a name", async () => {

@@ -67,16 +67,7 @@ describePostgres(
       async ([, killedAt], context) => {
         const { server, model, gates, start, texts } = await openCluster(context);
         const first = await start();
-        const chat = { id: 42, type: "private" as const, first_name: "Ann" };
-        server.push({
-          message: {
-            message_id: 7000,
-            date: 1_760_000_000,
-            chat,
-            from: { ...chat, is_bot: false },
-            text: "tell me",
-          },
-        });
+        server.write("tell me");
         await expect.poll(texts).toEqual(["Half of …"]);
         const half = server.messages[0]?.message_id;
         let second: Program | undefined;

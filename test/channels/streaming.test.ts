@@ -221,26 +221,12 @@ async function openTelegram(pieces: readonly string[], more: OpenOptions = {}) {
     url: server.url,
     arrived: () => server.messages.map(({ chat, text }) => ({ to: chat, text })),
     async speak(text) {
-      pushMessage(server, text);
+      server.write(text);
       return undefined;
     },
     close: server.close,
   });
   return { ...(await open({ ...telegram, start }, pieces, more)), server };
-}
-
-let pushed = 7000;
-function pushMessage(server: TelegramServer, text: string): void {
-  const chat = { id: 42, type: "private" as const, first_name: "Ann" };
-  server.push({
-    message: {
-      message_id: pushed++,
-      date: 1_760_000_000,
-      chat,
-      from: { ...chat, is_bot: false },
-      text,
-    },
-  });
 }
 
 describe("the text of a turn", () => {
@@ -344,7 +330,7 @@ describe("the text of a turn", () => {
     await whenLater(() => countEdits(server) > 1);
     gates[2]?.open();
     await settle();
-    server.fail("429", { method: "deleteMessage" });
+    server.fail("rate-limited", { method: "deleteMessage" });
     // The answer waits for the edit under way, and no longer than that may take.
     expect(texts()).toEqual([expect.stringContaining("Hello …")]);
     clock.advance(6_000);
@@ -380,7 +366,7 @@ describe("the text of a turn", () => {
       "reader.",
     ]);
     await begin();
-    server.fail("429", { method: "editMessageText" });
+    server.fail("rate-limited", { method: "editMessageText" });
     gates[1]?.open();
     await whenLater(() => countEdits(server) > 1);
     await whenLater(([text = ""]) => text.includes("Hello dear"));
@@ -526,7 +512,7 @@ describe("a gateway that is killed", () => {
           return program.kill();
         };
       });
-      pushMessage(server, "tell me");
+      server.write("tell me");
       if (killedAt === "Half of the answer.") {
         await expect.poll(texts).toEqual(["Half of …"]);
         slow.open();

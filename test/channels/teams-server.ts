@@ -1,9 +1,8 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from "jose";
-import { createShelf, handOver, type Shelf } from "./shelf.ts";
+import { bytesAnswer, createShelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
-import { answerJson, createFaults, listenOn, readText } from "./wire.ts";
-import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
+import { createFaults, failing, json, serve, type Answer, type Call } from "./wire.ts";
+import { createTypingLog, keepSign } from "./typing-log.ts";
 
 export const APP_ID = "11111111-2222-3333-4444-555555555555";
 export const APP_SECRET = "client~secret-0815";
@@ -26,7 +25,7 @@ export interface Arrived {
   replyToId: unknown;
 }
 
-interface Failure {
+export interface Failure {
   status: number;
   code: string;
   headers?: Record<string, string>;
@@ -34,44 +33,14 @@ interface Failure {
 
 const FAILURES: Partial<Record<Fault, Failure>> = {
   "rate-limited": { status: 429, code: "TooManyRequests", headers: { "retry-after": "2" } },
-  unavailable: { status: 503, code: "ServiceUnavailable" },
   "no-such-recipient": { status: 404, code: "ConversationNotFound" },
 };
 
-/** A local sign-in, OpenID issuer and Bot Connector in one. */
-export interface TeamsServer {
-  url: string;
-  arrived: Arrived[];
-  /** Files that people have sent. */
-  shelf: Shelf;
-  typing: TypingLog;
-  /** The bodies of conversations that were opened. */
-  opened: Record<string, unknown>[];
-  /** The number of requests for each thing. */
-  asked: { token: number; metadata: number; keys: number };
-  /** The lifetime of a new token, in seconds. */
-  lasts: number;
-  /** From now on no token that was given holds. */
-  revoke(): void;
-  /** The next `times` requests to the Connector fail. */
-  fail(
-    fault: Fault | Failure | "cut-before-answer" | "sign-in-down" | "metadata-down" | "keys-down",
-    times?: number,
-  ): void;
-  /** A token as the Bot Framework signs it for an activity. */
-  sign(
-    claims?: Record<string, unknown>,
-    options?: { key?: CryptoKey; kid?: string; alg?: string },
-  ): Promise<string>;
-  /** The private key. */
-  key: CryptoKey;
-  close(): Promise<void>;
-}
+export type TeamsServer = Awaited<ReturnType<typeof teamsServer>>;
 
 /** An error of the Connector. Its message quotes the request. */
-function refuse(response: ServerResponse, { status, code, headers }: Failure, quoted = ""): void {
-  answerJson(response, status, { error: { code, message: `refused: ${quoted}` } }, headers);
-}
+const refuse = ({ status, code, headers }: Failure, quoted = ""): Answer =>
+  json(status, { error: { code, message: `refused: ${quoted}` } }, headers);
 
 interface Card {
   type: string;
@@ -95,8 +64,8 @@ function readCard({ attachments = [] }: Record<string, unknown>): Arrived["butto
 // Made once: it takes longer than most tests.
 const keys = generateKeyPair("RS256", { extractable: true });
 
-/** Starts the server. */
-export async function teamsServer(): Promise<TeamsServer> {
+/** Starts a local sign-in, OpenID issuer and Bot Connector in one. */
+export async function teamsServer() {
   const { privateKey, publicKey } = await keys;
   const jwk = {
     ...(await exportJWK(publicKey)),
@@ -108,25 +77,31 @@ export async function teamsServer(): Promise<TeamsServer> {
   const conversations = new Map<string, string>([[ENTRA, "a:opened-1"]]);
   const tokens = new Set<string>();
   const ids = new WeakMap<Arrived, string>();
+  const arrived: Arrived[] = [];
+  const opened: Record<string, unknown>[] = [];
+  const shelf = createShelf();
+  const typing = createTypingLog();
   let posted = 0;
   let given = 0;
-  const faults = createFaults<Parameters<TeamsServer["fail"]>[0]>();
+  const faults = createFaults<
+    Fault | Failure | "cut-after-taking" | "sign-in-down" | "metadata-down" | "keys-down"
+  >();
 
-  const signIn = (response: ServerResponse, path: string, body: string): void => {
+  const signIn = (path: string, body: string): Answer => {
     self.asked.token++;
     const form = Object.fromEntries(new URLSearchParams(body));
-    if (faults.see() === "sign-in-down") return answerJson(response, 503, {});
+    if (faults.see() === "sign-in-down") return json(503, {});
     const known =
       form["client_id"] === APP_ID &&
       form["client_secret"] === APP_SECRET &&
       path.startsWith(`/${TENANT}/`);
     if (faults.see() === "bad-credential" || !known)
-      return answerJson(response, 401, { error: "invalid_client", error_description: body });
+      return json(401, { error: "invalid_client", error_description: body });
     if (form["grant_type"] !== "client_credentials" || form["scope"] !== `${ISSUER}/.default`)
-      return answerJson(response, 400, { error: "invalid_scope" });
+      return json(400, { error: "invalid_scope" });
     const token = `connector-token-${++given}`;
     tokens.add(token);
-    answerJson(response, 200, {
+    return json(200, {
       token_type: "Bearer",
       expires_in: self.lasts,
       ext_expires_in: self.lasts,
@@ -134,130 +109,122 @@ export async function teamsServer(): Promise<TeamsServer> {
     });
   };
 
-  const connector = (
-    request: IncomingMessage,
-    response: ServerResponse,
-    path: string,
-    raw: string,
-  ): void => {
-    const fault = faults.take();
-    if (fault === "hang") return;
-    if (fault === "cut-connection") return void request.socket.destroy();
-    const failure = typeof fault === "object" ? fault : FAILURES[fault as Fault];
-    if (failure) return refuse(response, failure, raw);
-    if (!tokens.has((request.headers.authorization ?? "").replace(/^Bearer /, "")))
-      return answerJson(response, 401, {
-        message: "Authorization has been denied for this request.",
-      });
+  const openConversation = (body: Call["body"], raw: string): Answer => {
+    const { isGroup, bot, members, tenantId } = body as {
+      isGroup: unknown;
+      bot: { id: unknown };
+      members: { id: string }[];
+      tenantId: unknown;
+    };
+    const id = conversations.get(members[0]?.id ?? "");
+    if (isGroup !== false || bot.id !== BOT || tenantId !== TENANT || id === undefined)
+      return refuse({ status: 400, code: "BadSyntax" }, raw);
+    opened.push(body);
+    return json(201, { id });
+  };
+
+  const connector = (call: Call, raw: string): Answer => {
+    const { method, path, body, headers } = call;
+    if (!tokens.has((headers.authorization ?? "").replace(/^Bearer /, "")))
+      return json(401, { message: "Authorization has been denied for this request." });
     const picture = /^\/v3\/attachments\/(\w+)\/views\/original$/.exec(path)?.[1];
-    if (picture !== undefined) return handOver(self.shelf, picture, request, response);
-    const body = (raw === "" ? {} : JSON.parse(raw)) as Record<string, unknown>;
-    if (path === "/v3/conversations") {
-      const { isGroup, bot, members, tenantId } = body as {
-        isGroup: unknown;
-        bot: { id: unknown };
-        members: { id: string }[];
-        tenantId: unknown;
-      };
-      const id = conversations.get(members[0]?.id ?? "");
-      if (isGroup !== false || bot.id !== BOT || tenantId !== TENANT || id === undefined)
-        return refuse(response, { status: 400, code: "BadSyntax" }, raw);
-      self.opened.push(body);
-      return answerJson(response, 201, { id });
-    }
+    if (picture !== undefined) return bytesAnswer(shelf, picture, call);
+    if (path === "/v3/conversations") return openConversation(body, raw);
     const found = /^\/v3\/conversations\/([^/]+)\/activities(?:\/([^/]+))?$/.exec(path);
-    if (!found) return refuse(response, { status: 404, code: "NotFound" });
+    if (!found) return refuse({ status: 404, code: "NotFound" });
     const to = decodeURIComponent(found[1] ?? "");
     if (![PERSONAL, CHANNEL, "a:opened-1"].includes(to.split(";")[0] ?? ""))
-      return refuse(response, { status: 404, code: "ConversationNotFound" }, raw);
-    if (request.method === "DELETE") {
-      const at = self.arrived.findIndex((one) => ids.get(one) === found[2]);
-      if (at < 0)
-        return refuse(response, { status: 404, code: "ActivityNotFoundInConversation" }, raw);
-      self.arrived.splice(at, 1);
-      return void response.writeHead(200).end();
+      return refuse({ status: 404, code: "ConversationNotFound" }, raw);
+    if (method === "DELETE") {
+      const at = arrived.findIndex((one) => ids.get(one) === found[2]);
+      if (at < 0) return refuse({ status: 404, code: "ActivityNotFoundInConversation" }, raw);
+      arrived.splice(at, 1);
+      return { status: 200 };
     }
     if (Buffer.byteLength(raw) > MAX_ACTIVITY)
-      return refuse(response, { status: 413, code: "MessageSizeTooBig" }, raw);
-    if (request.method === "POST" && body["type"] === "typing") {
+      return refuse({ status: 413, code: "MessageSizeTooBig" }, raw);
+    if (method === "POST" && body["type"] === "typing") {
       const [conversation = "", thread] = to.split(";messageid=");
-      const mode = keepSign(self.typing, conversation, thread);
-      if (mode === "unavailable")
-        refuse(response, { status: 503, code: "ServiceUnavailable" }, raw);
-      return mode === "ok" ? answerJson(response, 201, { id: "1700000000000" }) : undefined;
+      return keepSign(typing, conversation, thread) ?? json(201, { id: "1700000000000" });
     }
-    if (
-      body["type"] !== "message" ||
-      typeof body["text"] !== "string" ||
-      body["text"].trim() === ""
-    )
-      return refuse(response, { status: 400, code: "BadSyntax" }, raw);
     const buttons = readCard(body);
-    if (!buttons) return refuse(response, { status: 400, code: "BadSyntax" }, raw);
-    const activity = {
-      to,
-      text: body["text"],
-      buttons,
-      textFormat: body["textFormat"],
-      replyToId: body["replyToId"],
-    };
-    if (request.method === "PUT") {
-      const known = self.arrived.find((one) => ids.get(one) === found[2]);
-      if (!known) return refuse(response, { status: 404, code: "NotFound" }, raw);
+    const text = typeof body["text"] === "string" ? body["text"] : "";
+    if (body["type"] !== "message" || text.trim() === "" || !buttons)
+      return refuse({ status: 400, code: "BadSyntax" }, raw);
+    const { textFormat, replyToId } = body;
+    const activity = { to, text, buttons, textFormat, replyToId };
+    if (method === "PUT") {
+      const known = arrived.find((one) => ids.get(one) === found[2]);
+      if (!known) return refuse({ status: 404, code: "NotFound" }, raw);
       Object.assign(known, activity);
-      return answerJson(response, 200, { id: found[2] });
+      return json(200, { id: found[2] });
     }
     const id = `17600000000${String(++posted).padStart(2, "0")}`;
     ids.set(activity, id);
-    self.arrived.push(activity);
-    if (fault === "cut-before-answer") return void request.socket.destroy();
-    answerJson(response, 201, { id });
+    arrived.push(activity);
+    return json(201, { id });
   };
 
-  const { url, close } = await listenOn((request, response) => {
-    void readText(request).then((raw) => {
-      const path = new URL(request.url ?? "/", "http://localhost").pathname;
-      if (path.endsWith("/oauth2/v2.0/token")) return signIn(response, path, raw);
-      const down =
-        (faults.see() === "metadata-down" && path === "/openid") ||
-        (faults.see() === "keys-down" && path === "/keys");
-      if (down) return answerJson(response, 500, {});
-      if (path === "/openid") {
-        self.asked.metadata++;
-        return answerJson(response, 200, {
-          issuer: ISSUER,
-          jwks_uri: `${self.url}/keys`,
-          id_token_signing_alg_values_supported: ["RS256"],
-        });
-      }
-      if (path === "/keys") {
-        self.asked.keys++;
-        return answerJson(response, 200, {
-          keys: [
-            jwk,
-            { ...jwk, kid: "of-another-channel", endorsements: ["webchat"] },
-            { ...jwk, kid: "of-any-kind", alg: undefined },
-          ],
-        });
-      }
-      // The share, whose addresses are signed.
-      const shared = /^\/personal\/(\w+)$/.exec(path)?.[1];
-      if (shared !== undefined) return handOver(self.shelf, shared, request, response);
-      connector(request, response, path, raw);
-    });
+  const { url, close } = await serve((call): Answer | Promise<Answer> => {
+    const { path } = call;
+    const raw = call.bytes.toString();
+    if (path.endsWith("/oauth2/v2.0/token")) return signIn(path, raw);
+    const down =
+      (faults.see() === "metadata-down" && path === "/openid") ||
+      (faults.see() === "keys-down" && path === "/keys");
+    if (down) return json(500, {});
+    if (path === "/openid") {
+      self.asked.metadata++;
+      return json(200, {
+        issuer: ISSUER,
+        jwks_uri: `${url}/keys`,
+        id_token_signing_alg_values_supported: ["RS256"],
+      });
+    }
+    if (path === "/keys") {
+      self.asked.keys++;
+      return json(200, {
+        keys: [
+          jwk,
+          { ...jwk, kid: "of-another-channel", endorsements: ["webchat"] },
+          { ...jwk, kid: "of-any-kind", alg: undefined },
+        ],
+      });
+    }
+    // The share, whose addresses are signed.
+    const shared = /^\/personal\/(\w+)$/.exec(path)?.[1];
+    if (shared !== undefined) return bytesAnswer(shelf, shared, call);
+    const fault = faults.take();
+    const failure = typeof fault === "object" ? fault : FAILURES[fault as Fault];
+    return failing(fault, () => (failure ? refuse(failure, raw) : connector(call, raw)));
   });
-  const self: TeamsServer = {
+  const self = {
     url,
-    arrived: [],
-    shelf: createShelf(),
-    typing: createTypingLog(),
-    opened: [],
+    arrived,
+    /** Files that people have sent. */
+    shelf,
+    typing,
+    /** The bodies of conversations that were opened. */
+    opened,
+    /** The number of requests for each thing. */
     asked: { token: 0, metadata: 0, keys: 0 },
+    /** The lifetime of a new token, in seconds. */
     lasts: 3600,
+    /** The private key. */
     key: privateKey,
+    /** From now on no token that was given holds. */
     revoke: () => tokens.clear(),
+    /** The next `times` requests to the Connector fail. */
     fail: faults.fail,
-    sign(claims = {}, { key = privateKey, kid = "one", alg = "RS256" } = {}) {
+    /** A token as the Bot Framework signs it for an activity. */
+    sign(
+      claims: Record<string, unknown> = {},
+      {
+        key = privateKey,
+        kid = "one",
+        alg = "RS256",
+      }: { key?: CryptoKey; kid?: string; alg?: string } = {},
+    ): Promise<string> {
       const now = Math.floor(Date.now() / 1000);
       const all = {
         iss: ISSUER,

@@ -1,7 +1,7 @@
 import { onTestFinished } from "vitest";
 import plugin from "../../plugins/msteams/index.ts";
 import type { OutgoingMessage, SendResult } from "../../src/plugin/api.ts";
-import { openPlugin, type OpenChannel } from "./open.ts";
+import { openPlugin } from "./open.ts";
 import {
   activityRequest,
   APP_ID,
@@ -25,19 +25,11 @@ export const section = (url: string) => ({
   defaultTo: `user:${ENTRA}`,
 });
 
-/** The channel with its far side. */
-export interface World extends OpenChannel {
-  server: TeamsServer;
-  send(message: Partial<OutgoingMessage>): Promise<SendResult>;
-  /** Posts an activity with a token for it. Returns the status. */
-  post(activity: Record<string, unknown>, token?: string): Promise<number>;
-}
-
 /** Opens the channel beside a server of its own, or beside one that is there, with what was kept: after a restart. */
 export async function openTeams(
   more: Record<string, unknown> = {},
   from?: { server: TeamsServer; dir: string },
-): Promise<World> {
+) {
   const server = from?.server ?? (await teamsServer());
   if (!from) onTestFinished(server.close);
   const opened = openPlugin(plugin, { ...section(server.url), ...more }, from?.dir);
@@ -46,12 +38,13 @@ export async function openTeams(
   return {
     ...opened,
     server,
-    send: (message) =>
+    send: (message: Partial<OutgoingMessage>): Promise<SendResult> =>
       opened.channel.send(
         { to: PERSONAL, text: "Hello", idempotencyKey: "k", ...message },
         AbortSignal.timeout(5000),
       ),
-    post: async (activity, token) =>
+    /** Posts an activity with a token for it. Returns the status. */
+    post: async (activity: Record<string, unknown>, token?: string): Promise<number> =>
       (await request(activityRequest(activity, token ?? (await server.sign())), opened.host))
         .status,
   };

@@ -1,21 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Update } from "grammy/types";
-import { bytesAnswer, createShelf, type Shelf } from "./shelf.ts";
-import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
-import { serve, type Answer, type Call } from "./wire.ts";
+import type { Fault } from "../../src/testing/channel.ts";
+import { bytesAnswer, createShelf } from "./shelf.ts";
+import { createTypingLog, keepSign } from "./typing-log.ts";
+import { failing, serve, type Answer, type Call } from "./wire.ts";
 
-/** The ends of the next calls of a method. */
-export type TelegramFault =
-  | "429"
-  | "502"
-  | "hang"
-  | "cut"
-  | "401"
-  | "parse"
-  | "chat not found"
-  | "blocked"
-  | "deleted"
-  | "too long";
+/** Ways to fail beyond those that all channels know. */
+type TelegramFault = Fault | "cut-after-taking" | "parse" | "blocked" | "deleted" | "too long";
 
 /** A message as it arrived. */
 export interface TelegramMessage {
@@ -30,43 +21,17 @@ export interface TelegramMessage {
   asked: { text: string; callback_data: string }[];
 }
 
-export interface TelegramServer {
-  url: string;
-  token: string;
-  messages: TelegramMessage[];
-  /** Methods called, oldest first. */
-  calls: { method: string; body: Record<string, unknown> }[];
-  fail(fault: TelegramFault, options?: { times?: number; method?: string }): void;
-  /** Puts an update into the bot's queue. */
-  push(update: Omit<Update, "update_id">): number;
-  /** Somebody presses a button of a message, as it was sent; by default of the last one, as it is. */
-  press(label: string, from: number, message?: TelegramMessage, language?: string): void;
-  /** Called when a method has done its work. The answer is held back until what it returns is done. */
-  watch: (method: string) => Promise<void> | undefined;
-  /** The texts that people see after they press a button. */
-  notices: string[];
-  /** The `allowed_updates` of the last `setWebhook`. */
-  allowed?: string[];
-  /** The number of updates that the bot has not confirmed yet. */
-  pending(): number;
-  /** Files that the bot has sent. */
-  files: {
-    method: string;
-    chat: string;
-    name: string;
-    type: string;
-    bytes: Buffer;
-    fields: Record<string, unknown>;
-  }[];
-  /** Files that people have sent. */
-  shelf: Shelf;
-  typing: TypingLog;
-  /** Chats that the bot can write to. */
-  chats: Set<string>;
-  /** Groups that have become supergroups. */
-  moved: Map<string, number>;
-  close(): Promise<void>;
+/** A file that the bot has sent. */
+interface SentFile {
+  method: string;
+  chat: string;
+  name: string;
+  type: string;
+  bytes: Buffer;
+  fields: Record<string, unknown>;
 }
+
+export type TelegramServer = Awaited<ReturnType<typeof startTelegram>>;
 
 /** The bot of the test server. */
 export const BOT = {
@@ -83,6 +48,33 @@ const error = (status: number, description: string, parameters?: object): Answer
   status,
   json: { ok: false, error_code: status, description, ...(parameters ? { parameters } : {}) },
 });
+
+/** The answer of a fault that is the vendor's own. */
+function injected(fault: TelegramFault | undefined, body: Call["body"]): Answer | undefined {
+  switch (fault) {
+    case "rate-limited":
+      return error(429, `Too Many Requests: retry after ${RETRY_AFTER}`, {
+        retry_after: RETRY_AFTER,
+      });
+    case "bad-credential":
+      return error(401, "Unauthorized");
+    case "parse":
+      return error(
+        400,
+        `Bad Request: can't parse entities: Unsupported start tag "${String(body.text).slice(0, 30)}"`,
+      );
+    case "no-such-recipient":
+      return error(400, "Bad Request: chat not found");
+    case "too long":
+      return error(400, "Bad Request: message is too long");
+    case "deleted":
+      return error(403, "Forbidden: the group chat was deleted");
+    case "blocked":
+      return error(403, "Forbidden: bot was blocked by the user");
+    default:
+      return undefined;
+  }
+}
 
 /** The buttons of a request, or what is wrong with them. */
 function readKeyboard(body: Call["body"]): TelegramMessage["buttons"] | string {
@@ -129,11 +121,14 @@ export function parseHtml(html: string): { text: string } | { problem: string } 
 }
 
 /** A Bot API server of Telegram, as far as a bot that reads and writes messages needs it. */
-export async function startTelegram(): Promise<TelegramServer> {
+export async function startTelegram() {
   const token = "777000111:AAtest-token_of_the_bot-0123456789";
   const messages: TelegramMessage[] = [];
   const shelf = createShelf();
-  const calls: TelegramServer["calls"] = [];
+  const calls: { method: string; body: Record<string, unknown> }[] = [];
+  const files: SentFile[] = [];
+  const notices: string[] = [];
+  const typing = createTypingLog();
   const updates: Update[] = [];
   const chats = new Set(["42", "-1001234567890", "-1009876543210", "@somewhere"]);
   const moved = new Map<string, number>();
@@ -141,6 +136,7 @@ export async function startTelegram(): Promise<TelegramServer> {
   const presses = new Set<string>();
   let nextUpdate = 9000;
   let sent = 0;
+  let written = 7_000;
   let webhook = "";
   let poll: AbortController | undefined;
 
@@ -206,21 +202,15 @@ export async function startTelegram(): Promise<TelegramServer> {
     if (!presses.delete(String(body["callback_query_id"])))
       return error(400, "Bad Request: query is too old or query ID is invalid");
     if (readText(body).length > 200) return error(400, "Bad Request: MESSAGE_TOO_LONG");
-    self.notices.push(readText(body));
+    notices.push(readText(body));
     return ok(true);
   };
 
   const sendChatAction = ({ chat_id, action, message_thread_id }: Call["body"]): Answer => {
     if (!chats.has(String(chat_id))) return error(400, "Bad Request: chat not found");
     if (action !== "typing") return error(400, "Bad Request: wrong parameter action in request");
-    const mode = keepSign(
-      self.typing,
-      String(chat_id),
-      message_thread_id === undefined ? undefined : JSON.stringify(message_thread_id),
-    );
-    return mode === "ok"
-      ? ok(true)
-      : injected(mode === "hang" ? "hang" : "502", "sendChatAction", {});
+    const thread = message_thread_id === undefined ? undefined : JSON.stringify(message_thread_id);
+    return keepSign(typing, String(chat_id), thread) ?? ok(true);
   };
 
   const setMyCommands = ({ commands }: Call["body"]): Answer => {
@@ -258,37 +248,9 @@ export async function startTelegram(): Promise<TelegramServer> {
     return ok(updates.slice(0, Number(limit ?? 100)));
   };
 
-  const injected = (fault: TelegramFault, method: string, body: Call["body"]): Answer => {
-    if (fault === "429")
-      return error(429, `Too Many Requests: retry after ${RETRY_AFTER}`, {
-        retry_after: RETRY_AFTER,
-      });
-    if (fault === "502")
-      return {
-        status: 502,
-        text: "<html>Bad Gateway</html>",
-        headers: { "content-type": "text/html" },
-      };
-    if (fault === "401") return error(401, "Unauthorized");
-    if (fault === "parse")
-      return error(
-        400,
-        `Bad Request: can't parse entities: Unsupported start tag "${String(body.text).slice(0, 30)}"`,
-      );
-    if (fault === "chat not found") return error(400, "Bad Request: chat not found");
-    if (fault === "too long") return error(400, "Bad Request: message is too long");
-    if (fault === "deleted") return error(403, "Forbidden: the group chat was deleted");
-    if (fault === "blocked") return error(403, "Forbidden: bot was blocked by the user");
-    // A connection that is cut has carried its request: the message has arrived.
-    if (fault === "cut" && method === "sendMessage") sendMessage(body);
-    return fault === "cut" ? "cut" : "hang";
-  };
-
-  const { url, close } = await serve(async (call, gone) => {
+  const { url, close } = await serve(async (call, gone): Promise<Answer> => {
     const file = /^\/file\/bot([^/]+)\/documents\/(\w+)$/.exec(call.path);
-    if (file?.[1] === token && shelf.isStuck) return "hang";
-    if (file?.[1] === token)
-      return bytesAnswer(shelf, file[2] ?? "", call.path, call.headers.authorization);
+    if (file?.[1] === token) return bytesAnswer(shelf, file[2] ?? "", call);
     const answer = await answerCall(call, gone);
     await self.watch(call.path.split("/")[2] ?? "");
     return answer;
@@ -308,9 +270,9 @@ export async function startTelegram(): Promise<TelegramServer> {
     const fields = Object.fromEntries(
       [...(form ?? [])].filter(([, value]) => typeof value === "string"),
     );
-    self.files.push({ method, chat, name: file.name, type: file.type, bytes, fields });
+    files.push({ method, chat, name: file.name, type: file.type, bytes, fields });
     return ok({
-      message_id: 5000 + self.files.length,
+      message_id: 5000 + files.length,
       date: 1_700_000_000,
       chat: { id: Number(chat), type: "private", first_name: "A" },
     });
@@ -334,7 +296,17 @@ export async function startTelegram(): Promise<TelegramServer> {
     if (bot !== `bot${token}`) return refuseBot(bot);
     const index = faults.findIndex((entry) => entry.method === "" || entry.method === method);
     const [fault] = index < 0 ? [] : faults.splice(index, 1);
-    if (fault) return injected(fault.fault, method, given);
+    return failing(
+      fault?.fault,
+      () => injected(fault?.fault, given) ?? run(method, given, form, gone),
+    );
+  }
+  function run(
+    method: string,
+    given: Call["body"],
+    form: FormData | undefined,
+    gone: AbortSignal,
+  ): Answer | Promise<Answer> {
     switch (method) {
       case "getMe":
         return ok({
@@ -372,14 +344,39 @@ export async function startTelegram(): Promise<TelegramServer> {
     }
   }
 
-  const self: TelegramServer = {
+  const push = (update: Omit<Update, "update_id">): number => {
+    updates.push({ ...update, update_id: nextUpdate });
+    return nextUpdate++;
+  };
+  const self = {
     url,
     token,
-    notices: [],
-    typing: createTypingLog(),
-    files: [],
-    watch: () => undefined,
-    press(label, from, sent, language) {
+    messages,
+    /** Methods called, oldest first. */
+    calls,
+    fail: (
+      fault: TelegramFault,
+      { times = 1, method = "" }: { times?: number; method?: string } = {},
+    ) => void faults.push(...Array.from({ length: times }, () => ({ fault, method }))),
+    /** Puts an update into the bot's queue. */
+    push,
+    /** Somebody writes to the bot alone, with these members beside the text or in place of others. Returns the message's id. */
+    write(text: string, more: object = {}, id = 42): number {
+      const person = { id, first_name: "Ann" };
+      push({
+        message: {
+          message_id: ++written,
+          date: 1_760_000_000,
+          from: { ...person, is_bot: false },
+          chat: { ...person, type: "private" as const },
+          text,
+          ...more,
+        },
+      });
+      return written;
+    },
+    /** Somebody presses a button of a message, as it was sent; by default of the last one, as it is. */
+    press(label: string, from: number, sent?: TelegramMessage, language?: string): void {
       const message = sent ?? messages.at(-1);
       const buttons = sent ? sent.asked : message?.buttons;
       const data = buttons?.find(({ text }) => text === label)?.callback_data ?? "";
@@ -398,20 +395,24 @@ export async function startTelegram(): Promise<TelegramServer> {
         chat,
         text: message?.text ?? "",
       };
-      self.push({ callback_query: { id, from: user, message: pressed, chat_instance: "1", data } });
+      push({ callback_query: { id, from: user, message: pressed, chat_instance: "1", data } });
     },
-    messages,
-    shelf,
-    calls,
-    chats,
-    moved,
-    fail: (fault, { times = 1, method = "" } = {}) =>
-      void faults.push(...Array.from({ length: times }, () => ({ fault, method }))),
-    push(update) {
-      updates.push({ ...update, update_id: nextUpdate });
-      return nextUpdate++;
-    },
+    /** Called when a method has done its work. The answer is held back until what it returns is done. */
+    watch: (_method: string): Promise<void> | undefined => undefined,
+    /** The texts that people see after they press a button. */
+    notices,
+    /** The `allowed_updates` of the last `setWebhook`. */
+    allowed: undefined as string[] | undefined,
+    /** The number of updates that the bot has not confirmed yet. */
     pending: () => updates.length,
+    files,
+    /** Files that people have sent. */
+    shelf,
+    typing,
+    /** Chats that the bot can write to. */
+    chats,
+    /** Groups that have become supergroups. */
+    moved,
     close,
   };
   return self;

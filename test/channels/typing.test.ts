@@ -211,16 +211,7 @@ describe("the typing sign", () => {
       await slow.passed;
       return handler(...request);
     };
-    const chat = { id: 42, type: "private" as const, first_name: "Ann" };
-    server.push({
-      message: {
-        message_id: 7,
-        date: 1_760_000_000,
-        chat,
-        from: { ...chat, is_bot: false },
-        text: "pay",
-      },
-    });
+    server.write("pay");
     await whenShown(world, server.typing, 1);
     slow.open();
     await world.open();

@@ -1,4 +1,5 @@
 import type { Message } from "grammy/types";
+import { expect, vi } from "vitest";
 import { quoteBy } from "./samples.ts";
 import type { Shelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
@@ -114,6 +115,11 @@ export interface FarSide {
   answersTo: string;
   /** The signs that the agent is typing; undefined if the channel shows none. */
   typing?: TypingLog;
+  /** Files that have arrived, where the server takes them. */
+  files?: { name: string; bytes: Buffer }[];
+  /** The labels of the buttons that the last message has now, and a person who presses one; on channels that ask. */
+  buttons?(): string[];
+  press?(label: string, by: "approver" | "stranger"): Promise<Request | undefined>;
   /** The bodies that arrived at the vendor. */
   bodies?: Record<string, unknown>[];
   close(): Promise<void> | void;
@@ -136,18 +142,7 @@ const SIGNAL_GROUP = "Pmpi+EfPWmsxiomLe9Nx2XF9HOE483p6iKiFj65iMwI=";
 const WEBHOOK_SECRET = "0123456789abcdef-secret";
 
 const TELEGRAM_TOKEN = "777000111:AAtest-token_of_the_bot-0123456789";
-const TELEGRAM_FAULTS: Partial<Record<Fault, "429" | "502" | "cut">> = {
-  "rate-limited": "429",
-  unavailable: "502",
-  "cut-connection": "cut",
-};
 const DISCORD_TOKEN = "NzAwMDAw.test-token.of-the-bot_0123456789";
-const DISCORD_FAULTS: Partial<Record<Fault, "429" | "502" | "cut before">> = {
-  "rate-limited": "429",
-  unavailable: "502",
-  "cut-connection": "cut before",
-};
-
 const NUMBERS = ["+15551234567", "+15551234568", "+15551234569"];
 
 /** Every channel that has a vendor. */
@@ -205,7 +200,15 @@ export const VENDORS: Vendor[] = [
       };
       const speak: Say = (text) => write(text);
       const answersTo = "+15557654321";
-      return { ...server, sends, to: NUMBERS, arrived, speak, writes, answersTo };
+      const buttons = () => server.arrived.at(-1)?.buttons.map(({ title }) => title) ?? [];
+      const press: FarSide["press"] = (label, by) => {
+        const button_reply = server.arrived.at(-1)?.buttons.find(({ title }) => title === label);
+        const interactive = { type: "button_reply", button_reply };
+        const pressed = { type: "interactive", text: undefined, interactive };
+        return write("", pressed, by === "approver" ? undefined : "4915112345678");
+      };
+      const to = [answersTo, ...NUMBERS];
+      return { ...server, sends, to, arrived, speak, writes, answersTo, buttons, press };
     },
   },
   {
@@ -260,7 +263,14 @@ export const VENDORS: Vendor[] = [
         quote: (text, quoted) => quoteBy("msteams", sends.raw)(text, quoted),
       };
       const arrived = () => server.arrived;
-      return { ...server, sends, to, arrived, speak, writes, answersTo: PERSONAL };
+      const buttons = () => server.arrived.at(-1)?.buttons.map(({ title }) => title) ?? [];
+      const press: FarSide["press"] = (label, by) => {
+        const value = server.arrived.at(-1)?.buttons.find(({ title }) => title === label)?.data;
+        const from = by === "approver" ? {} : { from: { id: "29:1-Eve", name: "Eve" } };
+        return write(directMessage, { text: undefined, value, replyToId: "1", ...from });
+      };
+      const answersTo = PERSONAL;
+      return { ...server, sends, to, arrived, speak, writes, answersTo, buttons, press };
     },
   },
   {
@@ -505,7 +515,11 @@ export const VENDORS: Vendor[] = [
         },
         quote: (text, quoted) => quoteBy("slack", sends.raw)(text, quoted),
       };
-      return { ...server, sends, to, arrived, speak, writes, answersTo: "D0ANN00001" };
+      const buttons = () => server.posts.at(-1)?.buttons.map(({ label }) => label) ?? [];
+      const press: FarSide["press"] = async (label, by) =>
+        server.press(label, by === "approver" ? "U0ANN00001" : "U0EVE00001");
+      const answersTo = "D0ANN00001";
+      return { ...server, sends, to, arrived, speak, writes, answersTo, buttons, press };
     },
   },
   {
@@ -580,16 +594,14 @@ export const VENDORS: Vendor[] = [
         html.replaceAll(/<a href="([^"]*)">(.*?)<\/a>/gs, "$2 ($1)");
       const arrived = () => server.messages.map(({ chat, raw }) => ({ to: chat, text: read(raw) }));
       const fail = (fault: Fault, times: number) => {
-        for (const method of ["sendMessage", "editMessageText"])
-          server.fail(TELEGRAM_FAULTS[fault] ?? "502", { times, method });
+        // Telegram takes what it is told before a connection ends.
+        const its = fault === "cut-connection" ? "cut-after-taking" : fault;
+        for (const method of ["sendMessage", "editMessageText", "sendChatAction", "getMe"])
+          server.fail(its, { times, method });
       };
-      const write = async (text: string, more: object = {}, id = 42): Promise<undefined> => {
-        const from = { id, is_bot: false, first_name: "Ann" };
-        const chat = { id, type: "private" as const, first_name: "Ann" };
-        server.push({
-          message: { message_id: ++spoken, date: 1_760_000_000, from, chat, text, ...more },
-        });
-      };
+      let last = 0;
+      const write = async (text: string, more?: object, id?: number): Promise<undefined> =>
+        void (last = server.write(text, more, id));
       const speak: Say = (text) => write(text);
       const group = { chat: { id: -1001234567890, type: "supergroup", title: "Friday" } };
       const name = `@${TELEGRAM_BOT.username}`;
@@ -617,7 +629,7 @@ export const VENDORS: Vendor[] = [
           const chat = { id: 42, type: "private" as const, first_name: "Ann" };
           server.push({
             edited_message: {
-              message_id: spoken,
+              message_id: last,
               date: 1_760_000_000,
               edit_date: 1_760_000_001,
               from,
@@ -650,7 +662,13 @@ export const VENDORS: Vendor[] = [
         quote: (text, quoted) => quoteBy("telegram", sends.raw)(text, quoted),
       };
       const to = ["42", "-1001234567890"];
-      return { ...server, sends, to, arrived, fail, speak, writes, answersTo: "42" };
+      const buttons = () => server.messages.at(-1)?.buttons.map((button) => button.text) ?? [];
+      const press: FarSide["press"] = async (label, by) => {
+        server.press(label, by === "approver" ? 42 : 43);
+        return undefined;
+      };
+      const answersTo = "42";
+      return { ...server, sends, to, arrived, fail, speak, writes, answersTo, buttons, press };
     },
   },
   {
@@ -662,8 +680,7 @@ export const VENDORS: Vendor[] = [
       server.givesContent = true;
       const arrived = () =>
         server.messages.map(({ channel, content }) => ({ to: channel, text: content }));
-      const fail = (fault: Fault, times: number) =>
-        server.fail(DISCORD_FAULTS[fault] ?? "502", { times });
+      const fail = (fault: Fault, times: number) => server.fail(fault, { times });
       let last: object = {};
       const write = async (content: string, more: object = {}): Promise<undefined> => {
         last = {
@@ -721,7 +738,15 @@ export const VENDORS: Vendor[] = [
         quote: (text, quoted) => quoteBy("discord", sends.raw)(text, quoted),
       };
       const to = [DISCORD_CHANNEL, DISCORD_DIRECT];
-      return { ...server, sends, to, arrived, fail, speak, writes, answersTo: DISCORD_DIRECT };
+      const buttons = () => server.messages.at(-1)?.buttons.map(({ label }) => label) ?? [];
+      const press: FarSide["press"] = async (label, by) => {
+        await vi.waitFor(() => expect(server.gateway.length).toBeGreaterThan(0));
+        if (by === "approver") server.press(label, DISCORD_USER);
+        else server.press(label, "600000000000000002", "guild");
+        return undefined;
+      };
+      const answersTo = DISCORD_DIRECT;
+      return { ...server, sends, to, arrived, fail, speak, writes, answersTo, buttons, press };
     },
   },
 ];

@@ -1,9 +1,8 @@
 import { createHmac } from "node:crypto";
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { createShelf, handOver, type Shelf } from "./shelf.ts";
+import { bytesAnswer, createShelf } from "./shelf.ts";
 import type { Fault } from "../../src/testing/channel.ts";
-import { answerJson, createFaults, listenOn, readText } from "./wire.ts";
-import { createTypingLog, keepSign, type TypingLog } from "./typing-log.ts";
+import { createFaults, failing, json, serve, type Answer, type Call } from "./wire.ts";
+import { createTypingLog, keepSign } from "./typing-log.ts";
 
 export const PHONE_NUMBER_ID = "106540352242922";
 export const ACCESS_TOKEN = "EAAtest-token-4711";
@@ -18,7 +17,7 @@ export interface Arrived {
   buttons: { id: string; title: string }[];
 }
 
-interface Failure {
+export interface Failure {
   status: number;
   code: number;
   headers?: Record<string, string>;
@@ -27,45 +26,23 @@ interface Failure {
 
 const FAILURES: Partial<Record<Fault, Failure>> = {
   "rate-limited": { status: 429, code: 130429, headers: { "retry-after": "2" } },
-  unavailable: { status: 503, code: 131016 },
   "bad-credential": { status: 401, code: 190 },
   "no-such-recipient": { status: 400, code: 131026 },
 };
 
-/** A local Cloud API: accepts messages, rejects those that the real one rejects, and fails on request. */
-export interface WhatsAppServer {
-  url: string;
-  arrived: Arrived[];
-  /** Files that people have sent. */
-  shelf: Shelf;
-  typing: TypingLog;
-  /** The bodies as they came, for what `arrived` leaves out. */
-  bodies: Record<string, unknown>[];
-  /** The next `times` requests fail; a number of the API or one of the ways that all channels share. */
-  fail(fault: Fault | Failure | "cut-before-answer", times?: number): void;
-  close(): Promise<void>;
-}
+export type WhatsAppServer = Awaited<ReturnType<typeof whatsappServer>>;
 
 /** An error of the Graph API. Its message quotes the request, as Meta's may. */
-function refuse(
-  response: ServerResponse,
-  { status, code, headers, transient }: Failure,
-  quoted = "",
-): void {
-  const details = { messaging_product: "whatsapp", details: `about ${quoted}` };
+function refuse({ status, code, headers, transient }: Failure, quoted = ""): Answer {
   const error = {
     message: `(#${code}) refused: ${quoted}`,
     type: "OAuthException",
     code,
-    error_data: details,
+    error_data: { messaging_product: "whatsapp", details: `about ${quoted}` },
     fbtrace_id: "Az8or2yhqkZfEZ",
+    ...(transient !== undefined && { is_transient: transient }),
   };
-  answerJson(
-    response,
-    status,
-    { error: { ...error, ...(transient !== undefined && { is_transient: transient }) } },
-    headers,
-  );
+  return json(status, { error }, headers);
 }
 
 interface Interactive {
@@ -142,77 +119,74 @@ function toArrived(body: Record<string, unknown>): Arrived {
   };
 }
 
-/** Starts a local Cloud API. */
-export async function whatsappServer(): Promise<WhatsAppServer> {
+/** Starts a local Cloud API: it accepts messages, rejects those that the real one rejects, and fails on request. */
+export async function whatsappServer() {
   const arrived: Arrived[] = [];
   const shelf = createShelf();
   const bodies: Record<string, unknown>[] = [];
-  const faults = createFaults<Parameters<WhatsAppServer["fail"]>[0]>();
+  const faults = createFaults<Fault | Failure | "cut-after-taking">();
 
-  const giveMedia = (path: string, request: IncomingMessage, response: ServerResponse): void => {
-    const file = /^\/whatsapp_business\/attachments\/(\w+)$/.exec(path)?.[1];
-    if (file !== undefined) return handOver(shelf, file, request, response);
-    const id = /^\/v25\.0\/(F0FILE\d+)$/.exec(path)?.[1];
-    if (id === undefined) return refuse(response, { status: 400, code: 100 });
-    const url = `http://${request.headers.host}/whatsapp_business/attachments/${id}?ext=1&hash=a`;
-    answerJson(response, 200, { messaging_product: "whatsapp", url, id });
+  const giveMedia = (call: Call): Answer => {
+    const file = /^\/whatsapp_business\/attachments\/(\w+)$/.exec(call.path)?.[1];
+    if (file !== undefined) return bytesAnswer(shelf, file, call);
+    const id = /^\/v25\.0\/(F0FILE\d+)$/.exec(call.path)?.[1];
+    if (id === undefined) return refuse({ status: 400, code: 100 });
+    const url = `http://${call.headers.host}/whatsapp_business/attachments/${id}?ext=1&hash=a`;
+    return json(200, { messaging_product: "whatsapp", url, id });
   };
 
   const typing = createTypingLog();
-  const showTyping = (body: Record<string, unknown>, response: ServerResponse): void => {
+  const showTyping = (body: Call["body"]): Answer => {
     const { messaging_product, status, message_id, typing_indicator: indicator } = body;
     const isRight =
       messaging_product === "whatsapp" &&
       status === "read" &&
       JSON.stringify(indicator) === '{"type":"text"}';
     if (!isRight || typeof message_id !== "string" || !message_id.startsWith("wamid."))
-      return refuse(response, { status: 400, code: 100 });
-    const mode = keepSign(typing, "", undefined, message_id);
-    if (mode === "ok") answerJson(response, 200, { success: true });
-    else if (mode === "unavailable") refuse(response, { status: 503, code: 131016 });
+      return refuse({ status: 400, code: 100 });
+    return keepSign(typing, "", undefined, message_id) ?? json(200, { success: true });
   };
 
-  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const raw = await readText(request);
-    const fault = faults.take();
-    if (fault === "hang") return;
-    if (fault === "cut-connection") return void request.socket.destroy();
-    const failure = typeof fault === "object" ? fault : FAILURES[fault as Fault];
-    if (failure) return refuse(response, failure, raw);
-    const path = new URL(request.url ?? "/", "http://localhost").pathname;
-    if (request.headers.authorization !== `Bearer ${ACCESS_TOKEN}`)
-      return refuse(response, { status: 401, code: 190 });
-    if (request.method === "GET" && path === `/v25.0/${PHONE_NUMBER_ID}`)
-      return answerJson(response, 200, { id: PHONE_NUMBER_ID });
-    if (request.method === "GET") return giveMedia(path, request, response);
-    if (request.method !== "POST" || path !== `/v25.0/${PHONE_NUMBER_ID}/messages`)
-      return refuse(response, { status: 400, code: 100 });
-    const body = JSON.parse(raw) as Record<string, unknown>;
-    if (body["typing_indicator"] !== undefined) return showTyping(body, response);
+  const answer = (call: Call): Answer => {
+    const { method, path, headers, body } = call;
+    if (headers.authorization !== `Bearer ${ACCESS_TOKEN}`)
+      return refuse({ status: 401, code: 190 });
+    if (method === "GET" && path === `/v25.0/${PHONE_NUMBER_ID}`)
+      return json(200, { id: PHONE_NUMBER_ID });
+    if (method === "GET") return giveMedia(call);
+    if (method !== "POST" || path !== `/v25.0/${PHONE_NUMBER_ID}/messages`)
+      return refuse({ status: 400, code: 100 });
+    if (body["typing_indicator"] !== undefined) return showTyping(body);
     const problem = problemOf(body);
-    if (problem) return refuse(response, problem, raw);
+    if (problem) return refuse(problem, call.bytes.toString());
     arrived.push(toArrived(body));
     const { to = "", recipient } = body as { to?: string; recipient?: string };
     bodies.push(body);
-    if (fault === "cut-before-answer") return void request.socket.destroy();
     const contacts = [
       recipient === undefined
         ? { input: to, wa_id: to.replace("+", "") }
         : { input: recipient, user_id: recipient },
     ];
-    answerJson(response, 200, {
+    return json(200, {
       messaging_product: "whatsapp",
       contacts,
       messages: [{ id: `wamid.${String(arrived.length).padStart(8, "0")}` }],
     });
   };
-  const { url, close } = await listenOn((request, response) => void handle(request, response));
+  const { url, close } = await serve((call): Answer | Promise<Answer> => {
+    const fault = faults.take();
+    const failure = typeof fault === "object" ? fault : FAILURES[fault as Fault];
+    return failing(fault, () => (failure ? refuse(failure, call.bytes.toString()) : answer(call)));
+  });
   return {
     url,
     arrived,
+    /** Files that people have sent. */
     shelf,
     typing,
+    /** The bodies as they came, for what `arrived` leaves out. */
     bodies,
+    /** The next `times` requests fail; a number of the API or one of the ways that all channels share. */
     fail: faults.fail,
     close,
   };

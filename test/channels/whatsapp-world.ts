@@ -1,14 +1,13 @@
 import { onTestFinished } from "vitest";
 import plugin from "../../plugins/whatsapp/index.ts";
 import type { OutgoingMessage, SendResult } from "../../src/plugin/api.ts";
-import { openPlugin, type OpenChannel } from "./open.ts";
+import { openPlugin } from "./open.ts";
 import {
   ACCESS_TOKEN,
   APP_SECRET,
   PHONE_NUMBER_ID,
   VERIFY_TOKEN,
   whatsappServer,
-  type WhatsAppServer,
 } from "./whatsapp-server.ts";
 
 /** Whom the tests write to. */
@@ -24,16 +23,8 @@ export const section = (apiUrl: string) => ({
   defaultTo: "+49 (170) 123-4567",
 });
 
-/** The channel with its far side. */
-export interface World extends OpenChannel {
-  server: WhatsAppServer;
-  send(message: Partial<OutgoingMessage>): Promise<SendResult>;
-  /** Posts to the webhook. Returns the status. */
-  post(request: Request): Promise<number>;
-}
-
 /** Opens the channel beside a server of its own. */
-export async function openWhatsApp(more: Record<string, unknown> = {}): Promise<World> {
+export async function openWhatsApp(more: Record<string, unknown> = {}) {
   const server = await whatsappServer();
   onTestFinished(server.close);
   const opened = openPlugin(plugin, { ...section(server.url), ...more });
@@ -42,11 +33,13 @@ export async function openWhatsApp(more: Record<string, unknown> = {}): Promise<
   return {
     ...opened,
     server,
-    send: (message) =>
+    send: (message: Partial<OutgoingMessage>): Promise<SendResult> =>
       opened.channel.send(
         { to: TO, text: "Hello", idempotencyKey: "k", ...message },
         AbortSignal.timeout(5000),
       ),
-    post: async (incoming) => (await answer(incoming, opened.host)).status,
+    /** Posts to the webhook. Returns the status. */
+    post: async (incoming: Request): Promise<number> =>
+      (await answer(incoming, opened.host)).status,
   };
 }

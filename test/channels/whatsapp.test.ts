@@ -1,47 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import { toWhatsApp } from "../../plugins/whatsapp/format.ts";
-import plugin from "../../plugins/whatsapp/index.ts";
-import { testChannel } from "../../src/testing/channel.ts";
-import { openPlugin, piecesOf } from "./open.ts";
-import {
-  ACCESS_TOKEN,
-  APP_SECRET,
-  notification,
-  PHONE_NUMBER_ID,
-  textMessage,
-  valueOf,
-  whatsappServer,
-} from "./whatsapp-server.ts";
-import { openWhatsApp, section, TO } from "./whatsapp-world.ts";
-
-testChannel("whatsapp", async () => {
-  const server = await whatsappServer();
-  const { channel } = openPlugin(plugin, section(`${server.url}/`));
-  return {
-    channel,
-    to: TO,
-    malformed: ["", "Ada", "@ada", "+1", "0151 2345678", "+1555765432100000", "+1555x654321"],
-    sent: () => server.arrived,
-    typing: { place: { replyTo: "wamid.q" }, signs: () => server.typing.signs },
-    buttons: () => server.arrived.at(-1)?.buttons.map(({ title }) => title) ?? [],
-    async press(label, by) {
-      const reply = server.arrived.at(-1)?.buttons.find(({ title }) => title === label);
-      const from = by === "approver" ? "15557654321" : "4915112345678";
-      const press = {
-        ...textMessage(`wamid.press-${label}`, "", from),
-        type: "interactive",
-        text: undefined,
-      };
-      return notification([
-        [valueOf([{ ...press, interactive: { type: "button_reply", button_reply: reply } }])],
-      ]);
-    },
-    fail: server.fail,
-    retryAfterMs: 2000,
-    secrets: [ACCESS_TOKEN, APP_SECRET, "15557654321"],
-    close: server.close,
-  };
-});
+import { piecesOf } from "./open.ts";
+import { ACCESS_TOKEN, PHONE_NUMBER_ID, type Failure } from "./whatsapp-server.ts";
+import { openWhatsApp, TO } from "./whatsapp-world.ts";
 
 describe("sending to WhatsApp", () => {
   it("sends what the Cloud API takes, as a reply if there is a message to reply to", async () => {
@@ -63,64 +24,59 @@ describe("sending to WhatsApp", () => {
     ]);
   });
 
-  it.each([4, 17, 32, 613, 80007, 130429, 131048, 131056])(
-    "tries later at the rate limit %i, also where the status says 400",
-    async (code) => {
-      const { send, server } = await openWhatsApp();
-      server.fail({ status: 400, code }, 1);
-      expect(await send({})).toEqual({
-        status: "retry",
-        reason: expect.stringContaining(String(code)),
-      });
-      expect(await send({})).toMatchObject({ status: "sent" });
-    },
-  );
-
-  it("waits as long as the API says, in seconds or in minutes", async () => {
+  it("tries later, waits or gives up as the error says, and says what to do", async () => {
     const { send, server } = await openWhatsApp();
-    server.fail({ status: 429, code: 130429, headers: { "retry-after": "17" } });
-    expect(await send({})).toMatchObject({ status: "retry", afterMs: 17_000 });
     const use = JSON.stringify({
       1: [{ type: "whatsapp", call_count: 100, estimated_time_to_regain_access: 19 }],
     });
-    server.fail({ status: 400, code: 80007, headers: { "x-business-use-case-usage": use } });
-    expect(await send({})).toMatchObject({ status: "retry", afterMs: 19 * 60_000 });
-  });
-
-  it.each<[number, RegExp]>([
-    [0, /accessToken/],
-    [190, /accessToken/],
-    [3, /whatsapp_business_messaging/],
-    [10, /whatsapp_business_messaging/],
-    [200, /whatsapp_business_messaging/],
-    [299, /whatsapp_business_messaging/],
-    [100, /phoneNumberId/],
-    [131026, /recipient/],
-    [131030, /test number/],
-    [131047, /24 hours/],
-    [999999, /error 999999$/],
-  ])("gives up at error %i and says what to do", async (code, advice) => {
-    const { send, server } = await openWhatsApp();
-    server.fail({ status: 400, code });
-    expect(await send({})).toEqual({ status: "failed", reason: expect.stringMatching(advice) });
-  });
-
-  it("tries again where the API itself is at fault", async () => {
-    const { send, server } = await openWhatsApp();
-    for (const failure of [
-      { status: 500, code: 131000 },
-      { status: 400, code: 131016 },
-      { status: 502, code: 999 },
-      { status: 400, code: 100, transient: true },
-    ]) {
-      server.fail(failure);
-      expect((await send({})).status).toBe("retry");
+    const reason = expect.any(String) as unknown;
+    const retry = { status: "retry", reason };
+    const refused = (code: number, advice: RegExp): [Failure, object] => [
+      { status: 400, code },
+      { status: "failed", reason: expect.stringMatching(advice) as unknown },
+    ];
+    const cases: [Failure, object][] = [
+      // Limits, also where the status says 400.
+      ...[4, 17, 32, 613, 80007, 130429, 131048, 131056].map((code): [Failure, object] => [
+        { status: 400, code },
+        { status: "retry", reason: expect.stringContaining(String(code)) as unknown },
+      ]),
+      // In seconds, and in minutes.
+      [
+        { status: 429, code: 130429, headers: { "retry-after": "17" } },
+        { ...retry, afterMs: 17_000 },
+      ],
+      [
+        { status: 400, code: 80007, headers: { "x-business-use-case-usage": use } },
+        { ...retry, afterMs: 19 * 60_000 },
+      ],
+      // The API itself is at fault.
+      [{ status: 500, code: 131000 }, retry],
+      [{ status: 400, code: 131016 }, retry],
+      [{ status: 502, code: 999 }, retry],
+      [{ status: 400, code: 100, transient: true }, retry],
+      refused(0, /accessToken/),
+      refused(190, /accessToken/),
+      refused(3, /whatsapp_business_messaging/),
+      refused(10, /whatsapp_business_messaging/),
+      refused(200, /whatsapp_business_messaging/),
+      refused(299, /whatsapp_business_messaging/),
+      refused(100, /phoneNumberId/),
+      refused(131026, /recipient/),
+      refused(131030, /test number/),
+      refused(131047, /24 hours/),
+      refused(999999, /error 999999$/),
+    ];
+    for (const [failure, expected] of cases) {
+      server.fail(failure, 1);
+      expect(await send({}), JSON.stringify(failure)).toEqual(expected);
     }
+    expect(await send({})).toMatchObject({ status: "sent" });
   });
 
   it("does not know what became of a message when the connection ends after it was written", async () => {
     const { send, server } = await openWhatsApp();
-    server.fail("cut-before-answer", 1);
+    server.fail("cut-after-taking", 1);
     expect((await send({})).status).toBe("unknown");
     expect(server.arrived).toHaveLength(1);
   });

@@ -21,7 +21,7 @@ export interface Call {
   bytes: Buffer;
 }
 
-/** The answer of a test server. After `hang` and `cut` there is none. */
+/** The answer of a test server. After `hang` and `cut` there is none; a function takes the response over. */
 export type Answer =
   | {
       status: number;
@@ -30,6 +30,7 @@ export type Answer =
       bytes?: Buffer;
       headers?: Record<string, string>;
     }
+  | ((response: ServerResponse) => void)
   | "hang"
   | "cut";
 
@@ -42,17 +43,6 @@ async function readBytes(request: IncomingMessage): Promise<Buffer> {
 /** The body of a request as text. */
 export const readText = async (request: IncomingMessage): Promise<string> =>
   (await readBytes(request)).toString();
-
-export function answerJson(
-  response: ServerResponse,
-  status: number,
-  body: unknown,
-  headers: Record<string, string> = {},
-): void {
-  response
-    .writeHead(status, { "content-type": "application/json", ...headers })
-    .end(JSON.stringify(body));
-}
 
 /** A server on the loopback interface that reads JSON and answers what `answer` says. */
 export async function serve(
@@ -83,6 +73,7 @@ export async function serve(
     );
     if (given === "hang") return;
     if (given === "cut") return void request.socket.destroy();
+    if (typeof given === "function") return given(response);
     const json = given.json === undefined ? {} : { "content-type": "application/json" };
     response.writeHead(given.status, { ...json, ...given.headers });
     response.end(
@@ -125,4 +116,41 @@ export function createFaults<F>() {
     /** The fault of this request. */
     take: (): F | undefined => (left-- > 0 ? fault : undefined),
   };
+}
+
+/** An answer with a JSON body. */
+export const json = (status: number, body: unknown, headers?: Record<string, string>): Answer => ({
+  status,
+  json: body,
+  ...(headers && { headers }),
+});
+
+/** The answer of a proxy whose server is away. */
+export const UNAVAILABLE: Answer = {
+  status: 503,
+  text: "<html>body-mark-7f3a</html>",
+  headers: { "content-type": "text/html" },
+};
+
+/** Fails a request in a way that needs no word of the vendor; other requests get the answer of `take`. */
+export async function failing(
+  fault: unknown,
+  take: () => Promise<Answer> | Answer,
+): Promise<Answer> {
+  switch (fault) {
+    case "hang":
+      return "hang";
+    case "cut-connection":
+      return "cut";
+    case "unavailable":
+      return UNAVAILABLE;
+    case "cut-after-taking":
+      await take();
+      return "cut";
+    case "hang-after-taking":
+      await take();
+      return "hang";
+    default:
+      return take();
+  }
 }

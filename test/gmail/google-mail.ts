@@ -7,26 +7,7 @@ interface HistoryRecord {
   message: { id: string; threadId: string; labelIds: string[] };
 }
 
-/** The mailbox, and what a test does with it. */
-export interface Mailboxes {
-  /** A message arrives. Returns its id. */
-  receive(mail?: MailInput): string;
-  /** A message arrives without a notification. */
-  receiveQuietly(mail?: MailInput): string;
-  remove(id: string): void;
-  /** Gmail forgets the history up to now. */
-  expireHistory(): void;
-  mailbox: {
-    pageSize: number;
-    historyId: number;
-    watch: Watch | undefined;
-    watchMs: number;
-    attachments: Map<string, string>;
-  };
-  handle(asked: Asked): unknown;
-}
-
-interface Watch {
+export interface Watch {
   topic: string;
   labels: string[];
   expires: number;
@@ -55,7 +36,7 @@ function pageOf<T>(
 export function createMailboxes(
   account: string,
   publisher: (topic: string) => Publisher | undefined,
-): Mailboxes {
+) {
   const messages = new Map<string, GmailMessage>();
   const history: HistoryRecord[] = [];
   const labels = ["INBOX", "SENT", "DRAFT", "TRASH", "SPAM", "UNREAD"].map((id) => ({
@@ -66,12 +47,12 @@ export function createMailboxes(
   labels.push({ id: "Label_7", name: "Invoices", type: "user" });
   let serial = 0;
   let forgotten = 0;
-  const mailbox: Mailboxes["mailbox"] = {
+  const mailbox = {
     pageSize: 100,
     historyId: 1000,
-    watch: undefined,
+    watch: undefined as Watch | undefined,
     watchMs: 7 * DAY_MS,
-    attachments: new Map(),
+    attachments: new Map<string, string>(),
   };
 
   const store = (input: MailInput): GmailMessage => {
@@ -207,18 +188,21 @@ export function createMailboxes(
 
   return {
     mailbox,
-    receive(mail = {}) {
+    /** A message arrives. Returns its id. */
+    receive(mail: MailInput = {}): string {
       const { id, labelIds = [] } = store(mail);
       tell(labelIds);
       return id;
     },
-    receiveQuietly: (mail = {}) => store(mail).id,
-    remove: (id) => void messages.delete(id),
-    expireHistory() {
+    /** A message arrives without a notification. */
+    receiveQuietly: (mail: MailInput = {}) => store(mail).id,
+    remove: (id: string) => void messages.delete(id),
+    /** Gmail forgets the history up to now. */
+    expireHistory(): void {
       mailbox.historyId += 3;
       forgotten = mailbox.historyId;
     },
-    handle({ method, path, query, body, subject }) {
+    handle({ method, path, query, body, subject }: Asked): unknown {
       const [, user = "", rest = ""] = /^\/gmail\/v1\/users\/([^/]+)\/(.*)$/.exec(path) ?? [];
       if ((user === "me" ? subject : user) !== account) {
         // Consent of another account reads that account's mailbox, which holds nothing.

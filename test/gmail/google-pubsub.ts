@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Refusal, type Asked } from "./google.ts";
 
-interface Policy {
+export interface Policy {
   version?: number;
   etag?: string;
   bindings?: { role: string; members: string[] }[];
@@ -15,7 +15,7 @@ interface Waiting {
   deliveries: number;
 }
 
-interface Subscription {
+export interface Subscription {
   name: string;
   topic: string;
   ackDeadlineSeconds: number;
@@ -32,32 +32,24 @@ export interface Publisher {
   allows(member: string): boolean;
 }
 
-export interface PubSub {
-  topics: Map<string, Policy>;
-  subscriptions: Map<string, Subscription>;
-  pubsub: {
-    /** The milliseconds that a pull waits for a message. */
-    holdMs: number;
-    /** In place of the subscription's own. */
-    ackDeadlineMs: number | undefined;
-    /** Acknowledgements are lost on the way. */
-    loseAcks: boolean;
-  };
-  publisher(topic: string): Publisher | undefined;
-  handle(asked: Asked): unknown;
-}
-
 const shown = ({ waiting: _waiting, ...subscription }: Subscription): unknown => ({
   ...subscription,
   state: "ACTIVE",
 });
 
 /** Topics and subscriptions, as the REST interface of Pub/Sub shows them. */
-export function createPubSub(): PubSub {
+export function createPubSub() {
   const topics = new Map<string, Policy>();
   const subscriptions = new Map<string, Subscription>();
   const arrived = new Set<() => void>();
-  const pubsub: PubSub["pubsub"] = { holdMs: 500, ackDeadlineMs: undefined, loseAcks: false };
+  const pubsub = {
+    /** The milliseconds that a pull waits for a message. */
+    holdMs: 500,
+    /** In place of the subscription's own. */
+    ackDeadlineMs: undefined as number | undefined,
+    /** Acknowledgements are lost. */
+    loseAcks: false,
+  };
 
   const publisher = (topic: string): Publisher | undefined => {
     const policy = topics.get(topic);
@@ -186,7 +178,7 @@ export function createPubSub(): PubSub {
     subscriptions,
     pubsub,
     publisher,
-    handle(asked) {
+    handle(asked: Asked): unknown {
       const [, name = "", kind, verb] =
         /^\/v1\/(projects\/[^/]+\/(topics|subscriptions)\/[^/:]+)(?::(\w+))?$/.exec(asked.path) ??
         [];

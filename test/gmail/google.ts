@@ -1,10 +1,9 @@
 import { createHash, generateKeyPairSync, randomBytes, type KeyObject } from "node:crypto";
-import type { IncomingMessage, ServerResponse } from "node:http";
 import { jwtVerify, SignJWT } from "jose";
 import type { GmailMessage, MimePart } from "../../plugins/gmail/messages.ts";
-import { listenOn, readText } from "../channels/wire.ts";
-import { createMailboxes, type Mailboxes } from "./google-mail.ts";
-import { createPubSub, type PubSub } from "./google-pubsub.ts";
+import { json, serve, type Answer, type Call } from "../channels/wire.ts";
+import { createMailboxes } from "./google-mail.ts";
+import { createPubSub } from "./google-pubsub.ts";
 
 /** A request that Google would refuse, with the body that it answers. */
 export class Refusal extends Error {
@@ -38,38 +37,7 @@ export interface Asked {
 
 export type Fault = { status: number; body?: unknown } | "cut" | "hang" | { slowMs: number };
 
-export interface FakeGoogle extends Mailboxes, PubSub {
-  url: string;
-  /** For `hooks.gmail.endpoints`. */
-  endpoints: {
-    gmail: string;
-    pubsub: string;
-    oauthAuth: string;
-    oauthToken: string;
-    certs: string;
-  };
-  /** Contents of credentials files. */
-  installed: object;
-  serviceAccount: object;
-  account: string;
-  project: string;
-  /** Every request, as `METHOD path`. */
-  requests: string[];
-  /** The choices of the person at the browser. */
-  consent: { deny: boolean; scopes: string[] | undefined; account: string };
-  /** Takes back every grant. */
-  revoke(): void;
-  /** Ends every access token, as an hour would. */
-  expireTokens(): void;
-  /** The service account may act for mailboxes. */
-  delegation: boolean;
-  /** Lets the next requests that match fail. */
-  fail(match: RegExp, fault: Fault, times?: number): void;
-  mend(): void;
-  /** An OIDC token as Pub/Sub sends it. */
-  pushToken(claims?: Record<string, unknown>, key?: KeyObject): Promise<string>;
-  close(): Promise<void>;
-}
+export type FakeGoogle = Awaited<ReturnType<typeof createGoogle>>;
 
 export interface MailInput {
   from?: string;
@@ -102,7 +70,7 @@ const keys = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const signer = generateKeyPairSync("rsa", { modulusLength: 2048 });
 
 /** A server that speaks the REST interfaces of Google that a mail watcher uses. */
-export async function createGoogle(): Promise<FakeGoogle> {
+export async function createGoogle() {
   const account = "ann@example.com";
   const project = "rouse-test";
   const codes = new Map<
@@ -114,9 +82,7 @@ export async function createGoogle(): Promise<FakeGoogle> {
   const faults: { match: RegExp; fault: Fault; times: number }[] = [];
   const requests: string[] = [];
 
-  const issue = (
-    token: Token,
-  ): { access_token: string; expires_in: number; token_type: string; scope: string } => {
+  const issue = (token: Token) => {
     const made = `token-canary-${randomBytes(12).toString("hex")}`;
     accessTokens.set(made, token);
     return {
@@ -126,22 +92,17 @@ export async function createGoogle(): Promise<FakeGoogle> {
       scope: token.scopes.join(" "),
     };
   };
-  const bad = (code: string): { status: number; body: unknown } => ({
-    status: 400,
-    body: { error: code, error_description: "said more" },
-  });
+  const bad = (code: string): Answer => json(400, { error: code, error_description: "said more" });
 
-  const authorize = (
-    query: URLSearchParams,
-  ): { status: number; headers: Record<string, string> } => {
+  const authorize = (query: URLSearchParams): Answer => {
     const redirect = new URL(query.get("redirect_uri") ?? "");
     if (query.get("client_id") !== CLIENT_ID || query.get("response_type") !== "code")
-      return { status: 400, headers: {} };
+      return { status: 400 };
     redirect.searchParams.set("state", query.get("state") ?? "");
     if (google.consent.deny) redirect.searchParams.set("error", "access_denied");
     else {
       const code = randomBytes(12).toString("hex");
-      if (query.get("code_challenge_method") !== "S256") return { status: 400, headers: {} };
+      if (query.get("code_challenge_method") !== "S256") return { status: 400 };
       const scopes = google.consent.scopes ?? (query.get("scope") ?? "").split(" ");
       const challenge = query.get("code_challenge") ?? "";
       codes.set(code, {
@@ -155,7 +116,7 @@ export async function createGoogle(): Promise<FakeGoogle> {
     return { status: 302, headers: { location: redirect.href } };
   };
 
-  const byCode = (form: URLSearchParams): { status: number; body: unknown } => {
+  const byCode = (form: URLSearchParams): Answer => {
     const grant = codes.get(form.get("code") ?? "");
     codes.delete(form.get("code") ?? "");
     const challenge = createHash("sha256")
@@ -166,113 +127,80 @@ export async function createGoogle(): Promise<FakeGoogle> {
     const refresh = `refresh-canary-${randomBytes(12).toString("hex")}`;
     const { subject, scopes } = grant;
     refreshTokens.set(refresh, { subject, scopes });
-    return {
-      status: 200,
-      body: { ...issue({ subject, scopes, refresh }), refresh_token: refresh },
-    };
+    return json(200, { ...issue({ subject, scopes, refresh }), refresh_token: refresh });
   };
 
-  const byAssertion = async (assertion: string): Promise<{ status: number; body: unknown }> => {
+  const byAssertion = async (assertion: string): Promise<Answer> => {
     const checked = await jwtVerify(assertion, keys.publicKey, {
       issuer: SERVICE_EMAIL,
       audience: "https://oauth2.googleapis.com/token",
     }).catch(() => undefined);
     if (!checked) return bad("invalid_grant");
     const { sub, scope } = checked.payload as { sub?: string; scope: string };
-    if (sub !== undefined && !google.delegation)
-      return { status: 401, body: { error: "unauthorized_client" } };
-    return {
-      status: 200,
-      body: issue({ subject: sub ?? SERVICE_EMAIL, scopes: scope.split(" ") }),
-    };
+    if (sub !== undefined && !google.delegation) return json(401, { error: "unauthorized_client" });
+    return json(200, issue({ subject: sub ?? SERVICE_EMAIL, scopes: scope.split(" ") }));
   };
 
-  const token = async (form: URLSearchParams): Promise<{ status: number; body: unknown }> => {
+  const token = async (form: URLSearchParams): Promise<Answer> => {
     if (form.get("grant_type") === "urn:ietf:params:oauth:grant-type:jwt-bearer")
       return byAssertion(form.get("assertion") ?? "");
     if (form.get("client_id") !== CLIENT_ID || form.get("client_secret") !== CLIENT_SECRET)
-      return { status: 401, body: { error: "invalid_client" } };
+      return json(401, { error: "invalid_client" });
     if (form.get("grant_type") === "authorization_code") return byCode(form);
     const refresh = form.get("refresh_token") ?? "";
     const grant = refreshTokens.get(refresh);
-    return grant ? { status: 200, body: issue({ ...grant, refresh }) } : bad("invalid_grant");
+    return grant ? json(200, issue({ ...grant, refresh })) : bad("invalid_grant");
   };
 
-  const identify = (request: IncomingMessage, path: string): Token => {
-    const found = accessTokens.get(
-      /^Bearer (.*)$/.exec(request.headers.authorization ?? "")?.[1] ?? "",
-    );
+  const identify = ({ headers }: Call, path: string): Token => {
+    const found = accessTokens.get(/^Bearer (.*)$/.exec(headers.authorization ?? "")?.[1] ?? "");
     if (!found) throw new Refusal(401, "UNAUTHENTICATED");
     const needed = path.startsWith("/gmail/") ? SCOPES[0] : SCOPES[1];
     if (!found.scopes.includes(needed as string)) throw new Refusal(403, "PERMISSION_DENIED");
     return found;
   };
 
-  const api = async (request: IncomingMessage, url: URL, gone: AbortSignal): Promise<unknown> => {
-    const path = decodeURIComponent(url.pathname);
-    const { subject } = identify(request, path);
-    const text = await readText(request);
-    const asked: Asked = {
-      method: request.method ?? "",
-      path,
-      query: url.searchParams,
-      body: text === "" ? {} : JSON.parse(text),
-      gone,
-      subject,
-    };
+  const api = async (call: Call, gone: AbortSignal): Promise<unknown> => {
+    const { method, query, body } = call;
+    const path = decodeURIComponent(call.path);
+    const { subject } = identify(call, path);
+    const asked: Asked = { method, path, query, body, gone, subject };
     if (path.startsWith("/gmail/v1/users/")) return mail.handle(asked);
     if (path.startsWith("/v1/projects/")) return pubsub.handle(asked);
     throw new Refusal(404, "NOT_FOUND");
   };
 
-  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const url = new URL(request.url ?? "/", "http://127.0.0.1");
-    const line = `${request.method} ${decodeURIComponent(url.pathname)}`;
+  const { url, close } = await serve(async (call, gone): Promise<Answer> => {
+    const line = `${call.method} ${decodeURIComponent(call.path)}`;
     requests.push(line);
-    const send = (status: number, body: unknown, headers: Record<string, string> = {}): void => {
-      response
-        .writeHead(status, { "content-type": "application/json", ...headers })
-        .end(JSON.stringify(body));
-    };
     const planned = faults.find(({ match, times }) => times > 0 && match.test(line));
     if (planned) {
       planned.times--;
       const { fault } = planned;
-      if (fault === "cut") return void request.socket.destroy();
-      if (fault === "hang") return;
-      if ("slowMs" in fault) await new Promise((done) => setTimeout(done, fault.slowMs));
-      else return send(fault.status, fault.body ?? {});
+      if (typeof fault === "string") return fault;
+      if (!("slowMs" in fault)) return json(fault.status, fault.body ?? {});
+      await new Promise((done) => setTimeout(done, fault.slowMs));
     }
-    if (url.pathname === "/auth") {
-      const { status, headers } = authorize(url.searchParams);
-      return void response.writeHead(status, headers).end();
+    if (call.path === "/auth") return authorize(call.query);
+    if (call.path === "/token") return token(new URLSearchParams(call.bytes.toString()));
+    if (call.path === "/certs") {
+      const one = signer.publicKey.export({ type: "spki", format: "pem" });
+      return json(200, { one }, { "cache-control": "public, max-age=600" });
     }
-    if (url.pathname === "/token") {
-      const { status, body } = await token(new URLSearchParams(await readText(request)));
-      return send(status, body);
-    }
-    if (url.pathname === "/certs") {
-      const pem = signer.publicKey.export({ type: "spki", format: "pem" });
-      return send(200, { one: pem }, { "cache-control": "public, max-age=600" });
-    }
-    const gone = new AbortController();
-    response.on("close", () => gone.abort());
-    try {
-      send(200, await api(request, url, gone.signal));
-    } catch (error) {
-      if (error instanceof Refusal) send(error.status, error.body);
-      else response.destroy(error as Error);
-    }
-  };
-
-  const { url, close } = await listenOn(
-    (request, response) => void answer(request, response).catch(() => response.destroy()),
-  );
+    return api(call, gone).then(
+      (body) => json(200, body),
+      (error: unknown) => {
+        if (error instanceof Refusal) return json(error.status, error.body);
+        throw error;
+      },
+    );
+  });
   const pubsub = createPubSub();
   const mail = createMailboxes(account, (topic) => pubsub.publisher(topic));
   const now = (): number => Math.floor(Date.now() / 1000);
   const extra = {
     url,
+    /** For `hooks.gmail.endpoints`. */
     endpoints: {
       gmail: url,
       pubsub: url,
@@ -280,6 +208,7 @@ export async function createGoogle(): Promise<FakeGoogle> {
       oauthToken: `${url}/token`,
       certs: `${url}/certs`,
     },
+    /** Contents of credentials files. */
     installed: {
       installed: {
         client_id: CLIENT_ID,
@@ -297,16 +226,23 @@ export async function createGoogle(): Promise<FakeGoogle> {
     },
     account,
     project,
+    /** Every request, as `METHOD path`. */
     requests,
+    /** The choices of the person at the browser. */
     consent: { deny: false, scopes: undefined as string[] | undefined, account },
+    /** The service account may act for mailboxes. */
     delegation: true,
-    revoke() {
+    /** Takes back every grant. */
+    revoke(): void {
       refreshTokens.clear();
       accessTokens.clear();
     },
+    /** Ends every access token, as an hour would. */
     expireTokens: () => accessTokens.clear(),
+    /** Lets the next requests that match fail. */
     fail: (match: RegExp, fault: Fault, times = 1) => void faults.push({ match, fault, times }),
     mend: () => void faults.splice(0),
+    /** An OIDC token as Pub/Sub sends it. */
     pushToken: (claims: Record<string, unknown> = {}, key: KeyObject = signer.privateKey) =>
       new SignJWT({
         iss: "https://accounts.google.com",
@@ -320,6 +256,6 @@ export async function createGoogle(): Promise<FakeGoogle> {
         .sign(key),
     close,
   };
-  const google: FakeGoogle = Object.assign(extra, mail, pubsub);
+  const google = Object.assign(extra, mail, pubsub);
   return google;
 }

@@ -2,41 +2,22 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createCli } from "../cli/world.ts";
 import { TOKEN } from "../e2e/world.ts";
-import { createGoogle, type FakeGoogle } from "./google.ts";
+import { createGoogle } from "./google.ts";
 
-export interface Said {
-  code: number;
-  out: string;
-  err: string;
-}
-
-/** A folder with a config and credentials, and Google on this machine. */
-export interface GmailWorld {
-  google: FakeGoogle;
-  dir: string;
-  /** Runs a command. `onUrl` is what the person does with the address that is shown; by default the browser opens it. */
-  rouse(args: string[], onUrl?: (url: string) => Promise<unknown>): Promise<Said>;
-  config(): string;
-  file(name: string): string;
-  read(name: string): string;
-  state(): Record<string, unknown> & { delivered: string[]; refused: { id: string }[] };
-  setup(more?: string[]): Promise<Said>;
-  close(): Promise<void>;
-}
+export type GmailWorld = Awaited<ReturnType<typeof createGmailWorld>>;
 
 /** Opens an address as a browser does: with every redirect. */
 export const open = (url: string): Promise<Response> => fetch(url);
 
 export const SETUP = ["webhooks", "gmail", "setup", "--account", "ann@example.com"];
 
-export async function createGmailWorld({
-  config = {},
-  hooks = {},
-}: { config?: object; hooks?: object } = {}): Promise<GmailWorld> {
+/** A folder with a config and credentials, and Google on this machine. */
+export async function createGmailWorld() {
   const google = await createGoogle();
   const cli = await createCli();
   const { dir } = cli;
   const file = (name: string): string => join(dir, name);
+  const read = (name: string): string => readFileSync(file(name), "utf8");
   writeFileSync(file("installed.json"), JSON.stringify(google.installed));
   writeFileSync(file("service.json"), JSON.stringify(google.serviceAccount));
   writeFileSync(
@@ -49,46 +30,43 @@ export async function createGmailWorld({
     token: "${TOKEN}", // the hook token
     /* presets in use */
     presets: ["healthchecks"],
-    gmail: { endpoints: ${JSON.stringify(google.endpoints)}, ...{} },
+    gmail: { endpoints: ${JSON.stringify(google.endpoints)} },
   },
 }
-`
-      .replace(
-        ", ...{}",
-        Object.keys(config).length > 0 ? `, ${JSON.stringify(config).slice(1, -1)}` : "",
-      )
-      .replace('    presets: ["healthchecks"],', (line) =>
-        Object.keys(hooks).length > 0
-          ? `${line}\n    ${JSON.stringify(hooks).slice(1, -1)},`
-          : line,
-      ),
+`,
   );
-  const world: GmailWorld = {
+  /** Runs a command. `onUrl` is what the person does with the address that is shown; by default the browser opens it. */
+  const rouse = async (
+    args: string[],
+    onUrl: (url: string) => Promise<unknown> = open,
+  ): Promise<{ code: number; out: string; err: string }> => {
+    let opened: Promise<unknown> | undefined;
+    const said = await cli.rouse(args, {
+      onErr(err) {
+        const url = /^(http\S+)$/m.exec(err)?.[1];
+        if (url !== undefined) opened ??= onUrl(url);
+      },
+    });
+    await opened;
+    return said;
+  };
+  return {
     google,
     dir,
     file,
-    async rouse(args, onUrl = open) {
-      let opened: Promise<unknown> | undefined;
-      const said = await cli.rouse(args, {
-        onErr(err) {
-          const url = /^(http\S+)$/m.exec(err)?.[1];
-          if (url !== undefined) opened ??= onUrl(url);
-        },
-      });
-      await opened;
-      return said;
-    },
-    read: (name) => readFileSync(file(name), "utf8"),
-    config: () => readFileSync(file("rouse.json5"), "utf8"),
+    rouse,
+    read,
+    config: () => read("rouse.json5"),
     state: () =>
-      JSON.parse(readFileSync(file(".rouse/plugins/gmail/watch.json"), "utf8")) as ReturnType<
-        GmailWorld["state"]
-      >,
-    setup: (more = []) => world.rouse([...SETUP, "--credentials", file("installed.json"), ...more]),
-    async close() {
+      JSON.parse(read(".rouse/plugins/gmail/watch.json")) as Record<string, unknown> & {
+        delivered: string[];
+        refused: { id: string }[];
+      },
+    setup: (more: string[] = []) =>
+      rouse([...SETUP, "--credentials", file("installed.json"), ...more]),
+    async close(): Promise<void> {
       await google.close();
       await cli.close();
     },
   };
-  return world;
 }
