@@ -196,6 +196,7 @@ interface RedactionState {
  */
 function redactTexts(sweep: Sweep, { mark, table, columns, upTo, redact }: Redaction): SweepStep {
   const { now, settledUpTo } = sweep;
+  const { isNumberOf } = sweep.source;
   let state: RedactionState | undefined;
   return function* () {
     if (!state) {
@@ -213,23 +214,29 @@ function redactTexts(sweep: Sweep, { mark, table, columns, upTo, redact }: Redac
     const text = `SELECT seq, ${columns} FROM ${table} WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?`;
     const rows = (yield [text, walk.after, last, SWEEP_SLICE]) as TimedRow[];
     let { marked, isBlocked } = state;
-    let changed = 0;
+    const changed: { seq: number; set: Record<string, string | null> }[] = [];
     for (const row of rows) {
       const outcome = redact(row);
       if (outcome === "wait" || (row.at > settledUpTo && !isAhead(row.at, now))) isBlocked = true;
       if (!isBlocked) marked = row.seq;
-      if (typeof outcome !== "object") continue;
-      const set = Object.keys(outcome).map((column) => `${column} = ?`);
+      if (typeof outcome === "object") changed.push({ seq: row.seq, set: outcome });
+    }
+    // Most rows only lose their bodies: one statement for all that change in the same way.
+    for (const same of Map.groupBy(changed, ({ set }) => JSON.stringify(set)).values()) {
+      const set = Object.entries(same[0]?.set ?? {});
       yield [
-        `UPDATE ${table} SET ${set.join(", ")} WHERE seq = ?`,
-        ...Object.values(outcome),
-        row.seq,
+        `UPDATE ${table} SET ${set.map(([column]) => `${column} = ?`).join(", ")} WHERE seq ${isNumberOf.sql}`,
+        ...set.map(([, value]) => value),
+        isNumberOf.toValue(same.map(({ seq }) => seq)),
       ];
-      changed++;
     }
     if (marked > state.marked) yield [SET_MARK, mark, marked];
     const next = { walk: goOn(rows, walk), marked, isBlocked };
-    return { changed, more: hasMore(next.walk), settle: () => void (state = next) };
+    return {
+      changed: changed.length,
+      more: hasMore(next.walk),
+      settle: () => void (state = next),
+    };
   };
 }
 
