@@ -237,6 +237,21 @@ const DOWN_CODES =
 /** A model's call or answer that its provider could not read: the next one may be another. */
 const UNREAD_CODES = /^(?:tool_use_failed|output_parse_failed|json_validate_failed)$/;
 
+/** Returns whether a text is the beginning of a JSON object or array whose end is missing. */
+function isUnfinishedJson(text: string): boolean {
+  if (!/^\s*[[{]/.test(text)) return false;
+  let depth = 0;
+  let isString = false;
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at] as string;
+    if (isString && char === "\\") at++;
+    else if (char === '"') isString = !isString;
+    else if (!isString && "[{".includes(char)) depth++;
+    else if (!isString && "]}".includes(char)) depth--;
+  }
+  return depth > 0;
+}
+
 /** `fetch` throws this if the connection ends while a body is read. */
 const isTerminated = (part: CallError): boolean =>
   part instanceof TypeError && part.message === "terminated";
@@ -246,14 +261,17 @@ const NO_FINISH = /ended without a finish reason/;
 const isWithoutEnd = ({ message }: CallError): boolean =>
   typeof message === "string" && NO_FINISH.test(message);
 
-/** Returns whether the provider began an answer whose end did not arrive: its body is cut, or could not be read. */
-const isCut = (chain: readonly CallError[]): boolean =>
-  chain.some(
-    (part) =>
-      isTerminated(part) ||
-      isWithoutEnd(part) ||
-      (isSuccess(part.statusCode) && part.responseBody === undefined),
+/** Returns whether the provider began an answer whose end did not arrive. */
+function isCut(chain: readonly CallError[]): boolean {
+  if (chain.some((part) => isTerminated(part) || isWithoutEnd(part))) return true;
+  // An answer whose body is absent could not be read to its end.
+  return chain.some(
+    ({ statusCode, responseBody }) =>
+      isSuccess(statusCode) &&
+      (responseBody === undefined ||
+        (typeof responseBody === "string" && isUnfinishedJson(responseBody))),
   );
+}
 
 const isDown = (status: number): boolean => status >= 500 || status === 408 || status === 409;
 
