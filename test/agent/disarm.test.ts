@@ -25,13 +25,14 @@ const cut = (text: string, lengths: readonly number[]): string[] => {
 
 describe("images", () => {
   it.each([
-    ["![chart](https://x.example/a.png)", "! [chart](https://x.example/a.png)"],
-    ['![chart](https://x.example/a.png "a title")', '! [chart](https://x.example/a.png "a title")'],
-    ["![chart](<https://x.example/a.png>)", "! [chart](<https://x.example/a.png>)"],
-    ["![](https://x.example/a.png)", "! [](https://x.example/a.png)"],
+    ["![chart](https://x.example/a.png)", "chart (https://x.example/a.png)"],
+    ['![chart](https://x.example/a.png "a title")', "chart (https://x.example/a.png)"],
+    ["![chart](<https://x.example/a.png>)", "chart (https://x.example/a.png)"],
+    ["![chart](https://x.example/a_(1).png)", "chart (https://x.example/a_(1).png)"],
+    ["![](https://x.example/a.png)", "https://x.example/a.png"],
     [
       "[![build](https://x.example/b.svg)](https://x.example)",
-      "[! [build](https://x.example/b.svg)](https://x.example)",
+      "[build (https://x.example/b.svg)](https://x.example)",
     ],
     ["[r]: https://x.example/a.png\n\n![chart][r]", "[r]: https://x.example/a.png\n\n! [chart][r]"],
     ["![chart][r]\n\n[r]: https://x.example/a.png", "![chart][r]\n\n[r] : https://x.example/a.png"],
@@ -42,7 +43,7 @@ describe("images", () => {
     ["![a [b] c](https://x.example/a.png)", "! [a [b] c](https://x.example/a.png)"],
     ["![a `]` c](https://x.example/a.png)", "! [a `]` c](https://x.example/a.png)"],
     ["![a](<//x.example/b c>)", "! [a](<//x.example/b c>)"],
-    ["![a](&#47;/x.example/b)", "! [a](&#47;/x.example/b)"],
+    ["![a](&#47;/x.example/b)", "a (&#47;/x.example/b)"],
     ["> ![a\n> b](https://x.example/a.png)", "> ! [a\n> b](https://x.example/a.png)"],
   ])("%j", (text, expected) => {
     expect(findLive(text)).not.toEqual([]);

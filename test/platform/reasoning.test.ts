@@ -72,7 +72,7 @@ describe("chat completions", () => {
       .join("");
     for (const text of [whole, streamed])
       expect(text).toBe(
-        "! [x](https://evil.example/a.png) <img src-disarmed=https://evil.example/b.png>",
+        "x (https://evil.example/a.png) <img src-disarmed=https://evil.example/b.png>",
       );
   });
 

@@ -10,7 +10,7 @@ import {
   readTag,
   type Insert,
 } from "./html-loads.ts";
-import { LinkRemover } from "./links.ts";
+import { isAllowed, MAX_HELD, removeLinks, settledLength, type Masked } from "./links.ts";
 import { loadsOutside, MAX_LABEL, readDefinition, readImage } from "./images.ts";
 import {
   ANY_FENCE,
@@ -30,8 +30,9 @@ const MAX_PIECE = 4096;
 const MAX_SECTION = 16_000;
 /** So often a section is read for its code. */
 const MAX_READS = 40;
-/** Something that loads is held so long for the end of its block. */
+/** Something that loads is held so long for the end of its block, and a block so long whose links are looked through. */
 const MAX_WAIT = 1300;
+const MAX_BLOCK = 8000;
 /** A construct is looked for in so many characters. */
 const MAX_SPAN = 1000;
 /** So much of what has gone out stays in view, for the label before a colon. */
@@ -70,6 +71,8 @@ interface OpenFence {
 interface Step {
   next: number;
   inserts?: readonly Insert[];
+  /** Stands in place of the text from the sign to `next`. */
+  text?: string;
   /** Called if the sign is no code. */
   enter?: () => void;
 }
@@ -99,8 +102,8 @@ const withoutMarks = (text: string): string =>
   text.replaceAll(/(?<=[\r\n])[ \t]*>[ \t>]*/g, (marks) => " ".repeat(marks.length));
 
 /**
- * Disarms in markdown, which comes in pieces, what a reader's program would fetch from outside by itself: an image gets
- * a space that makes it a link, and attributes of HTML get another name. Code and all
+ * Disarms in markdown, which comes in pieces, what a reader's program would fetch from outside by itself: an image becomes
+ * its words and its address, or gets a space that makes it text, and attributes of HTML get another name. Code and all
  * other text stay as they are. The result does not depend on how the text is cut.
  *
  * Text goes out up to a sign that may still become an image or a tag. If that loads something and may stand in code, the
@@ -113,7 +116,10 @@ class Disarmer {
     images: new Set(),
     definitions: new Set(),
   };
+  private readonly isMarking: boolean;
+  private readonly maxWait: number;
   private out = "";
+  private mask = "";
   /** The text since the last line at which no block was open, as it has left and as it has come. */
   private section = "";
   private sent = 0;
@@ -133,6 +139,16 @@ class Disarmer {
   private isLostCode = false;
   private reads = 0;
   private read: { text: string; codes: Code[] } | undefined;
+  /** The code of what has not been sent, for the mask, and the end of what was looked through for it. */
+  private codes: Pick<Code, "start" | "end">[] = [];
+  private marked = 0;
+
+  /** @param isMarking whether only the code is looked for, which `takeMask` tells */
+  constructor(isMarking = false) {
+    this.isMarking = isMarking;
+    this.maxWait = isMarking ? MAX_BLOCK : MAX_WAIT;
+  }
+
   /** Takes a piece of text. Returns what may go out. */
   push(delta: string): string {
     for (let at = 0; at < delta.length; at += MAX_PIECE) {
@@ -149,6 +165,13 @@ class Disarmer {
     return this.take();
   }
 
+  /** Returns the text that was sent since the last call, with a NUL for each sign of code but the ends of lines. */
+  takeMask(): string {
+    const { mask } = this;
+    this.mask = "";
+    return mask;
+  }
+
   private take(): string {
     this.flush();
     const { out } = this;
@@ -159,8 +182,22 @@ class Disarmer {
   /** Sends what is decided. */
   private flush(): void {
     if (this.at <= this.sent) return;
-    this.out += this.section.slice(this.sent, this.at);
+    const text = this.section.slice(this.sent, this.at);
+    this.out += text;
+    if (this.isMarking) this.mask += this.maskCode(text, this.sent);
     this.sent = this.at;
+  }
+
+  private maskCode(text: string, from: number): string {
+    let mask = text;
+    for (const code of this.codes) {
+      const start = Math.max(0, code.start - from);
+      const end = Math.min(text.length, code.end - from);
+      if (start < end)
+        mask =
+          mask.slice(0, start) + mask.slice(start, end).replace(/[^\n]/g, "\0") + mask.slice(end);
+    }
+    return mask;
   }
 
   /** Leaves the front of the section out. */
@@ -171,6 +208,10 @@ class Disarmer {
     this.at -= length;
     this.lineStart -= length;
     this.chunkStart = Math.max(0, this.chunkStart - length);
+    this.marked -= length;
+    this.codes = this.codes
+      .map(({ start, end }) => ({ start: start - length, end: end - length }))
+      .filter(({ end }) => end > this.sent);
   }
 
   private beginSection(): void {
@@ -197,6 +238,7 @@ class Disarmer {
   private passText(ended: boolean): boolean {
     if (this.isAfterBlank && this.at === this.lineStart && !this.htmlEnd)
       if (/\S/.test(this.section.charAt(this.at))) this.beginSection();
+    if (this.isMarking) return this.passMarked(ended);
     const signs = this.isLoose() ? LOOSE_SIGNS : SIGNS;
     signs.lastIndex = this.at;
     const found = signs.exec(this.section);
@@ -211,6 +253,16 @@ class Disarmer {
     const step = this.decide(sign, ended);
     if (step) this.apply(step);
     return step !== undefined;
+  }
+
+  /** Passes a line of a block whose code is known for the mask. False if more text is needed. */
+  private passMarked(ended: boolean): boolean {
+    if (!this.markBlock(ended)) return false;
+    NEWLINES.lastIndex = this.at;
+    const found = NEWLINES.exec(this.section);
+    this.at = Math.min(found?.index ?? Infinity, this.marked);
+    if (found && found.index < this.marked) return this.passNewline(found[0], ended);
+    return this.at < this.section.length;
   }
 
   private passNewline(sign: string, ended: boolean): boolean {
@@ -230,13 +282,20 @@ class Disarmer {
     return Math.max(...patterns.map((pattern) => pattern.exec(end)?.[0].length ?? 0));
   }
 
-  private apply({ next, inserts = [] }: Step): void {
-    this.at = next;
-    for (const { at, text } of inserts) {
-      const place = at + this.at - next;
-      this.section = this.section.slice(0, place) + text + this.section.slice(place);
-      this.at += text.length;
+  private apply({ next, inserts = [], text }: Step): void {
+    let { section } = this;
+    let end = next;
+    if (text !== undefined) {
+      section = section.slice(0, this.at) + text + section.slice(next);
+      end = this.at + text.length;
     }
+    for (const insert of inserts) {
+      const at = insert.at + end - next;
+      section = section.slice(0, at) + insert.text + section.slice(at);
+      end += insert.text.length;
+    }
+    this.section = section;
+    this.at = end;
   }
 
   /** Ends the line at a line break. */
@@ -273,6 +332,7 @@ class Disarmer {
       !codes.some(({ start, end, isBlock }) => isBlock && start <= lineStart && end > lineStart)
     )
       this.isLostCode = true;
+    if (this.fence && this.isMarking) this.codes.push({ start: lineStart, end: this.at });
   }
 
   private endFence(): void {
@@ -296,6 +356,7 @@ class Disarmer {
       this.endFence();
       return true;
     }
+    if (this.isMarking) this.codes.push({ start: this.at, end: next });
     this.at = next;
     if (!found) return false;
     this.lineStart = next;
@@ -327,13 +388,25 @@ class Disarmer {
 
   /** Returns where the block of an offset ends; undefined if more text is needed. `isCut`: it goes on for long. */
   private findBlockEnd(from: number, ended: boolean): { end: number; isCut: boolean } | undefined {
-    const { section } = this;
-    const found = BLOCK_END.exec(section.slice(from, from + MAX_WAIT + MAX_BLOCK_END));
+    const { section, maxWait } = this;
+    const found = BLOCK_END.exec(section.slice(from, from + maxWait + MAX_BLOCK_END));
     const length = found ? found.index + found[0].length : Infinity;
-    if (length <= MAX_WAIT) return { end: from + length, isCut: false };
-    if (section.length >= from + MAX_WAIT + MAX_BLOCK_END)
-      return { end: from + MAX_WAIT, isCut: true };
-    return ended ? { end: section.length, isCut: false } : undefined;
+    if (length <= maxWait) return { end: from + length, isCut: false };
+    if (section.length >= from + maxWait + MAX_BLOCK_END)
+      return { end: from + maxWait, isCut: true };
+    return ended ? { end: this.section.length, isCut: false } : undefined;
+  }
+
+  /** Finds the code of the block that follows, for the mask. False if more text is needed. */
+  private markBlock(ended: boolean): boolean {
+    if (this.marked > this.at) return true;
+    if (this.at === this.section.length) return false;
+    const block = this.findBlockEnd(this.at, ended);
+    if (!block) return false;
+    if (!block.isCut)
+      this.codes.push(...this.getCodes(block.end).filter(({ end }) => end > this.at));
+    this.marked = block.end;
+    return true;
   }
 
   /** Returns whether what stands at the sign may be code, by the text before it. */
@@ -358,7 +431,7 @@ class Disarmer {
     const raw = this.section.slice(at, Math.min(block?.end ?? Infinity, at + MAX_SPAN + 1));
     const step = this.readSign(sign, raw, block !== undefined || raw.length > MAX_SPAN);
     if (step === "more") return undefined;
-    if (!step.inserts && !step.enter) return step;
+    if (!step.inserts && step.text === undefined && !step.enter) return step;
     if (this.mayBeCode()) {
       if (!block) return undefined;
       const codes = block.isCut ? [] : this.getCodes(block.end);
@@ -400,7 +473,16 @@ class Disarmer {
     const image = readImage(text, closed);
     // The text behind an image whose end is not known may be its address.
     if (image === "more" || (image.kind === "open" && !closed)) return "more";
-    if (loadsOutside(image, text)) return part(at);
+    if (loadsOutside(image, text)) {
+      const { words, address, end } = image;
+      const before = this.section.slice(Math.max(this.chunkStart, at - MAX_SPAN), at);
+      // The words must not make a tag of what stands before.
+      const hasTag = /<[A-Za-z]/.test(before.replaceAll(/`[^`]*`/g, ""));
+      if (end === undefined || this.isInDoubt() || hasTag) return part(at);
+      // Without words the address begins the text: with a letter or a slash it is no mark.
+      if (words === "" && !/^[A-Za-z/]/.test(address)) return part(at);
+      return { next: at + end, text: words === "" ? address : `${words} (${address})` };
+    }
     const isDefined = image.keys.some((key) => page.definitions.has(key));
     if (isDefined || (image.kind === "open" && page.definitions.size > 0)) return part(at);
     for (const key of image.keys) page.images.add(key);
@@ -468,12 +550,39 @@ export const KEPT_TEXT: ReplyCleaner = {
 
 /** `cleanReply` for a text that comes in pieces: nothing goes out of which it is not clear yet what it becomes. */
 export function createReplyCleaner(allowedHosts?: readonly string[]): ReplyCleaner {
-  const links = allowedHosts && new LinkRemover(allowedHosts);
-  // Images are found last, because the text without the links may be an image again.
   const disarmer = new Disarmer();
+  if (!allowedHosts)
+    return {
+      push: (delta) => disarmer.push(delta),
+      end: () => disarmer.end(),
+      removedLinks: () => 0,
+    };
+  const reader = new Disarmer(true);
+  let held: Masked = { text: "", mask: "" };
+  let count = 0;
+  const hold = (text: string): void => {
+    held = { text: held.text + text, mask: held.mask + reader.takeMask() };
+  };
+  // Images are found last, because the text without the links may be an image again.
+  const take = (length: number): string => {
+    const taken = { text: held.text.slice(0, length), mask: held.mask.slice(0, length) };
+    held = { text: held.text.slice(length), mask: held.mask.slice(length) };
+    const { text, removedLinks } = removeLinks(taken, (address) =>
+      isAllowed(address, allowedHosts),
+    );
+    count += removedLinks;
+    return disarmer.push(text);
+  };
   return {
-    push: (delta) => disarmer.push(links ? links.push(delta) : delta),
-    end: () => disarmer.push(links?.end() ?? "") + disarmer.end(),
-    removedLinks: () => links?.removed ?? 0,
+    push(delta) {
+      hold(reader.push(delta));
+      const out = take(settledLength(held.mask));
+      return held.text.length <= MAX_HELD ? out : out + take(held.text.length);
+    },
+    end() {
+      hold(reader.end());
+      return take(held.text.length) + disarmer.end();
+    },
+    removedLinks: () => count,
   };
 }

@@ -8,16 +8,27 @@ function toKey(label: string): string {
   return key.length > 150 ? "" : key.toLowerCase().toUpperCase();
 }
 
-/** An image. `keys` are those of the labels by which it may refer to a definition. `open`: it is not known where it ends. */
+/**
+ * An image. `keys` are those of the labels by which it may refer to a definition. `inline`: it has an address, and an `end`
+ * if its words and its address can stand for it. `open`: it is not known where it ends.
+ */
 interface Image {
   kind: "inline" | "reference" | "open";
+  words: string;
   address: string;
+  end?: number;
   keys: string[];
 }
 
+const WORDS = String.raw`[^[\]\\\x60<>\r\n|]*`;
+const ADDRESS = String.raw`(?:[^\s()<>\\\x60[\]|]|\([^\s()<>\\\x60[\]|]*\))+`;
+const TITLE = String.raw`(?:[ \t]+(?:"[^"()\\\x60<>\r\n[\]|]*"|'[^'()\\\x60<>\r\n[\]|]*'))?`;
+const INLINE = new RegExp(
+  String.raw`^!\[(|(?:\p{L}|\d(?!\d*[.)]))${WORDS})\]\([ \t]*(?:<(${ADDRESS})>|(${ADDRESS}))${TITLE}[ \t]*\)`,
+  "u",
+);
 /** `(` and the address after a label, as far as they can be read. */
 const ADDRESS_START = /^\([\s>]*<?\s*([^\s)>]*)/;
-const WHOLE_ADDRESS = /^\([^\s()<>\\`[\]]+\)/;
 
 /** The offset after the bracket that closes the one at 1. */
 function bracketEnd(text: string): number | undefined {
@@ -35,29 +46,31 @@ function bracketEnd(text: string): number | undefined {
 /** The words of an image are looked for in so many characters. */
 const MAX_ALT = 400;
 
-const OPEN_IMAGE: Image = { kind: "open", address: "", keys: ["*"] };
+const OPEN_IMAGE: Image = { kind: "open", words: "", address: "", keys: ["*"] };
 
-/** Reads what follows the words of an image. */
+/** Reads what follows the words of an image that are not simple. */
 function readImageEnd(alt: string, rest: string, mayFollow: boolean): Image | "more" {
   const keys = /[[\]]/.test(alt) || alt.trim() === "" ? [] : [toKey(alt)];
   if (rest.startsWith("(")) {
     const [start = "", address = ""] = ADDRESS_START.exec(rest) ?? [];
     if (start.length === rest.length && mayFollow) return "more";
-    // Parsers that do not take this for an address may look for a definition.
-    return { kind: "inline", address, keys: WHOLE_ADDRESS.test(rest) ? [] : keys };
+    return { kind: "inline", words: "", address, keys };
   }
   if (mayFollow && /^(?:$|\[(?:[^[\]\\]|\\[^])*\\?$)/.test(rest)) return "more";
   const label = LABEL.exec(rest)?.[0];
   if (label !== undefined) keys.push(toKey(label.slice(1, -1)));
   return rest.startsWith("[") && label === undefined
     ? OPEN_IMAGE
-    : { kind: "reference", address: "", keys };
+    : { kind: "reference", words: "", address: "", keys };
 }
 
 /** Reads an image at a `![`. `closed` says that nothing that follows belongs to it. */
 export function readImage(text: string, closed: boolean): Image | "more" {
   const end = bracketEnd(text.slice(0, MAX_ALT));
   if (end === undefined) return closed || text.length > MAX_ALT ? OPEN_IMAGE : "more";
+  const [inline, words = "", angle, bare = ""] = INLINE.exec(text) ?? [];
+  if (inline !== undefined)
+    return { kind: "inline", words, address: angle ?? bare, end: inline.length, keys: [] };
   const alt = text.slice(2, end - 1);
   // Code and tags may hold brackets.
   return /`|<[^>]*(?:[[\]]|$)/.test(alt) ? OPEN_IMAGE : readImageEnd(alt, text.slice(end), !closed);

@@ -1,5 +1,3 @@
-import { findCode, getHtmlEnd } from "./markdown-code.ts";
-
 /** `[text](address "title")`, an image's too; addresses without white space. */
 const LINK = /!?\[([^\]]{0,1000})\]\(\s*<?([^\s)>]{1,2000})>?(?:\s+[^)]{0,1000})?\)/g;
 const REFERENCE = /^[ \t]*\[[^\]]{1,1000}\]:[ \t]*<?(\S+?)>?(?:[ \t].*)?$/gm;
@@ -28,7 +26,7 @@ export const isAllowedHost = (host: string, hosts: readonly string[]): boolean =
 type IsAllowed = (address: string) => boolean;
 
 /** Returns whether an address leads to one of the hosts, or nowhere outside. */
-function isAllowed(address: string, hosts: readonly string[]): boolean {
+export function isAllowed(address: string, hosts: readonly string[]): boolean {
   const host = getHost(address);
   // A relative address leads nowhere outside.
   if (host === undefined)
@@ -37,7 +35,7 @@ function isAllowed(address: string, hosts: readonly string[]): boolean {
 }
 
 /** A text, and the same with another sign for each of its code: links are looked for in that. */
-interface Masked {
+export interface Masked {
   text: string;
   mask: string;
 }
@@ -101,87 +99,26 @@ const toPattern = (host: string): RegExp =>
     "giu",
   );
 
-/** A section is held so long for its end. Nothing is code in what is longer. */
-const MAX_SECTION = 64_000;
-const FENCE = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})/;
-const FENCE_END = /^ {0,3}(`{3,}|~{3,})\s*$/;
+/** A link that goes on longer than this does not hold a stream up. */
+export const MAX_HELD = 4000;
+const WHOLE_LINK = new RegExp(LINK.source, "y");
+/** Matches an end of text that may still become a link. */
+const OPEN_LINK = /^\[[^\]]*(?:\](?:\([^)]*)?)?$/;
 
-/** The same text, with a NUL for each sign of its code but the ends of lines. */
-const maskCode = (text: string): string =>
-  findCode(text).reduce(
-    (mask, { start, end }) =>
-      mask.slice(0, start) + mask.slice(start, end).replace(/[^\n]/g, "\0") + mask.slice(end),
-    text,
-  );
-
-/** Removes links to other hosts than some from a text that comes in pieces. Links in code stay. */
-export class LinkRemover {
-  removed = 0;
-  readonly #hosts: readonly string[];
-  /** The text since the last line at which no block was open, and the begin of the line that is looked at. */
-  #section = "";
-  #lineStart = 0;
-  #isAfterBlank = false;
-  #fence: string | undefined;
-  #htmlEnd: RegExp | undefined;
-  /** True if the section is the rest of one that was too long. */
-  #isCut = false;
-
-  constructor(hosts: readonly string[]) {
-    this.#hosts = hosts;
+/** Returns up to where links are known: the beginning of a line after which no link goes on. */
+export function settledLength(text: string): number {
+  const end = text.lastIndexOf("\n") + 1;
+  const head = text.slice(0, end);
+  /** The beginning of the last line at which nothing is open. */
+  let safe = 0;
+  let past = 0;
+  for (let at = head.indexOf("["); at >= 0; at = head.indexOf("[", past)) {
+    const line = head.lastIndexOf("\n", at) + 1;
+    if (line >= past) safe = line;
+    WHOLE_LINK.lastIndex = at;
+    if (WHOLE_LINK.test(head)) past = WHOLE_LINK.lastIndex;
+    else if (OPEN_LINK.test(head.slice(at))) return safe;
+    else past = at + 1;
   }
-
-  /** Takes a piece of text. Returns the sections that are whole. */
-  push(delta: string): string {
-    this.#section += delta;
-    let out = "";
-    for (;;) {
-      if (this.#isAtSection()) {
-        out += this.#take(this.#lineStart);
-        this.#isCut = false;
-      }
-      const newline = this.#section.indexOf("\n", this.#lineStart);
-      const end = newline < 0 ? this.#section.length : newline;
-      if (end >= MAX_SECTION) {
-        out += this.#take(MAX_SECTION);
-        this.#isCut = true;
-      } else if (newline < 0) return out;
-      else this.#endLine(newline);
-    }
-  }
-
-  /** Returns what is left at the end of the text. */
-  end(): string {
-    return this.#take(this.#section.length);
-  }
-
-  #isAtSection(): boolean {
-    const isOpen = this.#fence !== undefined || this.#htmlEnd !== undefined;
-    return !isOpen && this.#isAfterBlank && /\S/.test(this.#section.charAt(this.#lineStart));
-  }
-
-  #endLine(newline: number): void {
-    const line = this.#section.slice(this.#lineStart, newline);
-    this.#lineStart = newline + 1;
-    this.#isAfterBlank = line.trim() === "";
-    if (this.#fence !== undefined) {
-      if (FENCE_END.exec(line)?.[1]?.startsWith(this.#fence)) this.#fence = undefined;
-    } else if (this.#htmlEnd) {
-      if (this.#htmlEnd.test(line)) this.#htmlEnd = undefined;
-    } else {
-      this.#fence = FENCE.exec(line)?.[1];
-      this.#htmlEnd = getHtmlEnd(line);
-    }
-  }
-
-  #take(length: number): string {
-    const text = this.#section.slice(0, length);
-    this.#section = this.#section.slice(length);
-    this.#lineStart = 0;
-    this.#isAfterBlank = false;
-    const mask = this.#isCut ? text : maskCode(text);
-    const cleaned = removeLinks({ text, mask }, (address) => isAllowed(address, this.#hosts));
-    this.removed += cleaned.removedLinks;
-    return cleaned.text;
-  }
+  return end;
 }

@@ -78,14 +78,29 @@ function getParameter(contentType: string | undefined, name: string): string | u
 const getCharset = (contentType: string | undefined): string | undefined =>
   getParameter(contentType, "charset")?.replaceAll(/['"]/g, "") || undefined;
 
-/** A content type that messages may quote: it has nothing but names. */
-const NAMED = /^[\w.+-]{1,60}\/[\w.+-]{1,60}$/;
+/** The content types that messages name. Messages never quote another content type: it is the caller's own text. */
+const NAMED = new Set([
+  "application/json",
+  "application/octet-stream",
+  "application/pdf",
+  "application/x-ndjson",
+  "application/x-protobuf",
+  "application/x-www-form-urlencoded",
+  "application/xml",
+  "image/jpeg",
+  "image/png",
+  "multipart/form-data",
+  "text/csv",
+  "text/html",
+  "text/plain",
+  "text/xml",
+]);
 
 /** Names a content type for a message. */
 export function nameContentType(contentType: string | undefined): string {
   const type = getMediaType(contentType);
   if (type === "") return "no content type";
-  return NAMED.test(type) ? type : "an unknown content type";
+  return NAMED.has(type) ? type : "an unknown content type";
 }
 
 /** JSON by its name: `application/json`, `application/vnd.api+json`, `text/x-json`, `application/x-amz-json-1.1`. */
