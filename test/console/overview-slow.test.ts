@@ -12,7 +12,7 @@ const PANELS = [
     "Nothing has failed in the last seven days",
   ],
   ["/admin/v1/channels", "Channels", "configured"],
-  ["/admin/v1/findings", "Mappings", "show no problem"],
+  ["/admin/v1/findings", "Mappings", "shows no problem"],
   ["/admin/v1/doctor", "Doctor", "no model for main"],
   ["/admin/v1/usage?by=day&since=14d", "Tokens and cost a day", "No run has ended"],
 ] as const;

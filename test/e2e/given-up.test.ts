@@ -77,7 +77,7 @@ it("crash: a run that a kill interrupted continues, even if the limits have no r
   expect(await goOn(cut, config)).toMatchObject({ status: "succeeded", attempts: 2 });
 });
 
-it("crash: other sessions wait half a minute at most for a run that two kills interrupted", async () => {
+it("crash: other sessions wait a minute at most for a run that two kills interrupted", async () => {
   const suspect = await accept();
   await changeRun(suspect, { status: "running", attempts: 2, crashCount: 1 });
   // It never ends, as a turn does that waits long for its tools.
@@ -108,13 +108,13 @@ it("crash: other sessions wait half a minute at most for a run that two kills in
   const status = async (id: string): Promise<string> =>
     (await program.get(`/hooks/runs/${id}`)).body.run.status;
   const early = await order();
-  await clock.advance(begun + 29_000 - clock.now());
+  await clock.advance(begun + 50_000 - clock.now());
   expect([await status(early), provider.requests.length]).toEqual(["queued", 1]);
-  await clock.advance(1500);
+  await clock.advance(10_500);
   await reach(async () => (await status(early)) === "succeeded");
   const late = await order();
   await reach(async () => (await status(late)) === "succeeded");
-  expect(clock.now() - begun).toBeLessThan(45_000);
+  expect(clock.now() - begun).toBeLessThan(75_000);
   expect(await status(suspect)).toBe("running");
   await passWhile(program.stop(), 1000);
 });

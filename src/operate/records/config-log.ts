@@ -23,6 +23,7 @@ const USE_NOTED_MS = 600_000;
 export function createConfigLog({ store, clock, log, snapshot }: GatewayContext) {
   const recorded = new Set<string>();
   let used = snapshot();
+  let last = Promise.resolve();
   const write = async (...configs: (DecidingConfig | undefined)[]): Promise<void> => {
     const known = configs.filter((config) => config !== undefined);
     for (const { id } of known) recorded.add(id);
@@ -42,11 +43,13 @@ export function createConfigLog({ store, clock, log, snapshot }: GatewayContext)
     recorded,
     /** Records the config of an event that is about to be stored. */
     record: (config: DecidingConfig): Promise<void> => write(config),
+    /** Waits until the current config is recorded, or could not be. */
+    noted: (): Promise<void> => last,
     /** Notes that this gateway uses the current config, and until when it has used the one before. */
     use(): Promise<void> {
       const before = used;
       used = snapshot();
-      return write(before.decidingConfig, used.decidingConfig);
+      return (last = write(before.decidingConfig, used.decidingConfig));
     },
     /** Notes the use from time to time. */
     async run(signal: AbortSignal): Promise<void> {

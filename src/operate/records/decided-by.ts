@@ -21,6 +21,7 @@ export type DecidedBy = Awaited<ReturnType<ReturnType<typeof createDecidedBy>>>;
 interface DecidedByDeps {
   store: Reads;
   snapshot(): Snapshot;
+  configs: { noted(): Promise<void> };
   /** The config's folder. */
   baseDir(): string;
   env: Record<string, string | undefined>;
@@ -162,6 +163,8 @@ export function createDecidedBy(deps: DecidedByDeps) {
     return made;
   };
   return async ({ config: id }: EventRecord) => {
+    // Directly after a reload, today's config has its number only then.
+    await deps.configs.noted();
     const snapshot = deps.snapshot();
     const todayId = snapshot.decidingConfig?.id;
     const today = todayId === undefined ? undefined : await deps.store.configs.get(todayId);
