@@ -186,7 +186,7 @@ export async function blueBubblesServer(now: () => number) {
     return success({ message: "Success", data: found.slice(offset, offset + limit) });
   };
 
-  /** What changes something. Faults meet it alone. */
+  /** The requests that change something. Faults meet these alone. */
   const change = ({ method, path, body }: Call): Answer => {
     const [, typedIn] = /^\/api\/v1\/chat\/([^/]+)\/typing$/.exec(path) ?? [];
     if (typedIn !== undefined) return type(decodeURIComponent(typedIn), method);

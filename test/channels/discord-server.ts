@@ -355,7 +355,7 @@ export async function startDiscord() {
   ): void => {
     for (const session of sessions.values()) emit(session, event, showTo(session, event, message));
   };
-  /** What somebody does with the app, in a guild or in direct messages. */
+  /** Something that a person does with the app, in a guild or in direct messages. */
   const interact = (user: string, where: "guild" | undefined, more: object): void => {
     const id = `70${sequence}`;
     presses.add(id);
