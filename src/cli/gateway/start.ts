@@ -98,8 +98,8 @@ export function isOwnError(error: unknown): boolean {
 }
 
 /** Decides about a promise whose error nothing handles: a plugin's is logged; one of the program's own may have been a worker. */
-function watchStrayErrors(log: Logger): void {
-  process.on("unhandledRejection", (error) => {
+function watchStrayErrors(log: Logger): Disposable {
+  const decide = (error: unknown): void => {
     if (!isOwnError(error))
       return log.error(
         { err: error },
@@ -107,7 +107,9 @@ function watchStrayErrors(log: Logger): void {
       );
     log.fatal({ err: error }, "the gateway ends because of an error of its own; start it again");
     process.exit(1);
-  });
+  };
+  process.on("unhandledRejection", decide);
+  return { [Symbol.dispose]: () => void process.off("unhandledRejection", decide) };
 }
 
 async function startGateway(io: CliIo, options: Given<typeof START_OPTIONS>): Promise<void> {
@@ -117,7 +119,7 @@ async function startGateway(io: CliIo, options: Given<typeof START_OPTIONS>): Pr
   const { openGateway } = await import("../../gateway/gateway.ts");
   const level = io.env["ROUSE_LOG_LEVEL"] as (typeof LOG_LEVELS)[number] | undefined;
   const log = createProgramLogger(level ?? "info", io.env);
-  watchStrayErrors(log);
+  using _watch = watchStrayErrors(log);
   const work = io.terminal.err ? (await import("./work-lines.ts")).showWork(log) : {};
   const gateway = await openGateway({
     ...toSnapshotOptions(options, io),
