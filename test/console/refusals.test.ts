@@ -18,7 +18,7 @@ describe.skipIf(NO_BROWSER)("refused requests", () => {
     expect(await getText(table)).toMatch(
       /When Address Reason Credential Path .*(?:ago|now) \S*127\.0\.0\.1 no_token missing or wrong wake/,
     );
-    expect(await getText(region("Refused most often"))).toMatch(/127\.0\.0\.1 2 /);
+    await expect.poll(() => getText(region("Refused most often"))).toMatch(/127\.0\.0\.1 2 /);
     expect(await page.innerText("body")).not.toMatch(/\[object |undefined|NaN/);
   });
 

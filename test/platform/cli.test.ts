@@ -165,7 +165,7 @@ describe("rouse keys", () => {
       "60/1m",
     ]);
     const key = /^rk_\S+$/m.exec(made.out)?.[0] ?? "";
-    expect(made.out).toContain("ops sales");
+    expect(made.out).toContain("\nagents\n  ops\n  sales\n");
     expect(made.out).toContain("60/60s");
     expect((await world.chat({}, { key })).status).toBe(200);
     const list = await rouse(["keys"]);

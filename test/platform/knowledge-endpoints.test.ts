@@ -104,7 +104,7 @@ describe.each([EMBEDDINGS, RERANKER])("an endpoint that gives no answer: $of", (
     shift += MINUTE;
     expect(await search()).toEqual(without);
     await world.until(() => Promise.resolve(count() === FAILURES_TO_OPEN + 1));
-    expect(endpoint.hanging()).toBe(1);
+    await expect.poll(() => endpoint.hanging()).toBe(1);
     expect(await search()).toEqual(without);
     expect(count()).toBe(FAILURES_TO_OPEN + 1);
     await world.until(async () => (await breaker()).state === "open");

@@ -67,6 +67,7 @@ const getLimitsCheck = async (): Promise<string> =>
 function testWaitsForProvider(getStore: () => object): void {
   it("take no place of `concurrent` and no start of `runsPerHour` from runs of another model", async () => {
     await startWithOutage(getStore(), { concurrent: 1, runsPerHour: 5 });
+    await expect.poll(getLimitsCheck).toContain("0 of 1 at the same time");
     const { body } = await world.post("/hooks/there", { n: 9 });
     expect(body.status).toBe("queued");
     expect((await world.endedRun(body.runId)).status).toBe("succeeded");
