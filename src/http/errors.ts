@@ -14,17 +14,6 @@ const REJECTED = new Set([400, 401, 403, 404, 405, 408, 413, 415, 429, 503]);
 const MAX_LINES = { requests: 10, per: 1000 };
 const MAX_PATH = 200;
 
-/** A rejected request, as the log has it. */
-interface RejectedRequest {
-  method: string;
-  url: string;
-  /** The address of the connection's other end. */
-  peer: string | undefined;
-  forwardedFor: string | undefined;
-}
-
-export type Rejections = ReturnType<typeof createRejections>;
-
 /**
  * The path without the part behind the id of a plugin, which may be a secret of the sender. No URL parser reads it: that
  * refuses hosts that clients name, such as `rouse.1`.
@@ -49,37 +38,26 @@ export function createRejections({
   snapshot(): Snapshot;
 }) {
   const lines = createRateLimiter(clock);
-  /** Logs an answer if its status rejects the request. */
-  const note = (
-    status: number,
-    code: string | undefined,
-    describe: () => RejectedRequest,
-  ): void => {
-    if (!REJECTED.has(status)) return;
-    const { method, url, peer, forwardedFor } = describe();
-    const path = shownPath(url);
-    // A probe's 503 is news about the gateway.
-    if (path === "/readyz") return;
-    const reason = code ?? `status_${status}`;
-    if (lines.take(reason, MAX_LINES)) return;
-    const { address } = resolveCaller(peer, forwardedFor, snapshot());
-    log.info({ method, path, status, reason, address }, "a request was rejected");
-  };
   return {
-    note,
-    /** Logs an answer if it rejects the request. */
+    /** Logs an answer if its status rejects the request. */
     see(request: Request, env: object | undefined, response: Response): void {
-      note(response.status, getReason(response), () => {
-        const { incoming } = (env ?? {}) as { incoming?: IncomingMessage };
-        const { method, url, headers } = request;
-        // A request that was destroyed has no socket any more.
-        return {
-          method,
-          url,
-          peer: (incoming?.socket as Socket | null | undefined)?.remoteAddress,
-          forwardedFor: headers.get("x-forwarded-for") ?? undefined,
-        };
-      });
+      const { status } = response;
+      if (!REJECTED.has(status)) return;
+      const { incoming } = (env ?? {}) as { incoming?: IncomingMessage };
+      // Reading the headers of a `Request` builds it, which fails for a host that no URL has.
+      const { method = "", url = "" } = incoming ?? request;
+      const path = shownPath(url.startsWith("/") ? `//${url}` : url);
+      // A probe's 503 is news about the gateway.
+      if (path === "/readyz") return;
+      const reason = getReason(response) ?? `status_${status}`;
+      if (lines.take(reason, MAX_LINES)) return;
+      const forwarded = incoming
+        ? incoming.headers["x-forwarded-for"]
+        : request.headers.get("x-forwarded-for");
+      // A request that was destroyed has no socket any more.
+      const peer = (incoming?.socket as Socket | null | undefined)?.remoteAddress;
+      const { address } = resolveCaller(peer, forwarded?.toString(), snapshot());
+      log.info({ method, path, status, reason, address }, "a request was rejected");
     },
   };
 }

@@ -3,7 +3,6 @@ import { createServer, type IncomingMessage } from "node:http";
 import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 import type { HttpBindings } from "@hono/node-server";
 import { RouseError } from "../core/errors.ts";
-import { type DirectHandler, isUnread } from "./direct-hooks.ts";
 import { discard, NO_HOST, UPLOAD_MS } from "./transport.ts";
 
 /** The longest time for answers under way when the gateway closes. */
@@ -90,6 +89,13 @@ function createLinger() {
   };
 }
 
+/** True if the message has a body that was not read to its end. */
+function isUnread({ headers, complete }: IncomingMessage): boolean {
+  const hasBody =
+    headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+  return hasBody && !complete;
+}
+
 type FetchApp = (request: Request, env: HttpBindings) => Response | Promise<Response>;
 
 /**
@@ -102,7 +108,7 @@ function closeIfUnread(response: Response, incoming: IncomingMessage): Response 
 }
 
 /**
- * Serves an app over HTTP. Port 0 takes a free one. `direct` is asked first.
+ * Serves an app over HTTP. Port 0 takes a free one.
  * @throws RouseError `config_invalid` where the address cannot be had.
  */
 export async function listenHttp(
@@ -113,7 +119,6 @@ export async function listenHttp(
     bodyTimeoutMs,
     keepAliveSeconds,
     draining,
-    direct,
   }: {
     host: string;
     port: number;
@@ -121,7 +126,6 @@ export async function listenHttp(
     keepAliveSeconds: number;
     /** True once the gateway is stopping: from then on each answer ends its connection, so that proxies let go of theirs. */
     draining(): boolean;
-    direct?: DirectHandler | undefined;
   },
 ): Promise<Listener> {
   const { getRequestListener } = await import("@hono/node-server");
@@ -138,7 +142,7 @@ export async function listenHttp(
   const linger = createLinger();
   const server = createServer((incoming, outgoing) => {
     if (draining()) outgoing.shouldKeepAlive = false;
-    if (linger.begin(incoming) && !direct?.(incoming, outgoing)) void listener(incoming, outgoing);
+    if (linger.begin(incoming)) void listener(incoming, outgoing);
   });
   // The longest that any route's own clock lets a body take.
   server.requestTimeout = Math.max(UPLOAD_MS, bodyTimeoutMs);

@@ -5,7 +5,6 @@ import type { Traces } from "../core/http/trace-context.ts";
 import { isKnownPath } from "../intake/receive.ts";
 import type { Snapshot } from "../intake/types.ts";
 import type { HttpContext, OpenContext } from "./context.ts";
-import { createDirectHooks } from "./direct-hooks.ts";
 import { createErrorHandler, createRejections, failureResponse, notFound } from "./errors.ts";
 import { createInTime } from "./first-answers.ts";
 import { createHooks, type AnswerHook } from "./hooks.ts";
@@ -97,30 +96,15 @@ function inSpan(
   );
 }
 
-/** Adds what senders and callers reach: requests for channels, the platform API, hooks and their receipts. */
-function addCallerRoutes(
-  app: Hono,
+/** Creates the handler of hooks and of their receipts; undefined for a request of another path. */
+function createHookHandler(
   hooks: AnswerHook,
-  answerPlatform: AnswerPlatform,
   deps: HttpContext,
-): void {
-  const { traces } = deps;
-  app.all("/channels/:id{[a-z0-9:-]+}/*", (c) => {
-    const id = c.req.param("id");
-    const answer = async (): Promise<Response> =>
-      (await deps.inTime(answerChannelRequest(c, id, deps))) ?? notFound();
-    return inSpan(c, `/channels/${id}/*`, traces, answer);
-  });
-  app.all("*", (c, next) => {
-    if (!isPlatform(c.req.path)) return next();
-    const answer = (): Promise<Response> => answerPlatform(c);
-    return inSpan(c, getPlatformRoute(c.req.path), traces, answer);
-  });
+): (c: Context) => Promise<Response> | undefined {
   const answerReceipt = createReceiptHandler(deps);
-  // The base path may change while the gateway runs: it is looked up, not routed.
-  app.all("*", (c, next) => {
+  return (c) => {
     const { path: base } = deps.snapshot().config.hooks;
-    if (!c.req.path.startsWith(`${base}/`)) return next();
+    if (!c.req.path.startsWith(`${base}/`)) return undefined;
     const path = c.req.path.slice(base.length + 1).replace(/\/+$/, "");
     const receipt = c.req.method === "GET" ? RECEIPT.exec(path) : null;
     if (receipt)
@@ -134,8 +118,8 @@ function addCallerRoutes(
       peer: getPeer(c),
     };
     const answer = async (): Promise<Response> => toResponse(await hooks(request));
-    return inSpan(c, getHookRoute(path, deps.snapshot()), traces, answer);
-  });
+    return inSpan(c, getHookRoute(path, deps.snapshot()), deps.traces, answer);
+  };
 }
 
 const isOperatorPath = (path: string): boolean =>
@@ -170,8 +154,19 @@ function createApps(hooks: AnswerHook, deps: HttpContext): Record<"main" | "admi
   const pluginRoutes = createPluginRoutes(deps);
   main.all(PLUGIN_PATH, async (c, next) => (await pluginRoutes(c, "anyone")) ?? next());
   operator.all(PLUGIN_PATH, async (c) => (await pluginRoutes(c, "operator")) ?? notFound());
-  addCallerRoutes(main, hooks, answerPlatform, deps);
+  main.all("/channels/:id{[a-z0-9:-]+}/*", (c) => {
+    const id = c.req.param("id");
+    const answer = async (): Promise<Response> =>
+      (await deps.inTime(answerChannelRequest(c, id, deps))) ?? notFound();
+    return inSpan(c, `/channels/${id}/*`, deps.traces, answer);
+  });
+  const answerHook = createHookHandler(hooks, deps);
   main.all("*", (c) => {
+    if (isPlatform(c.req.path))
+      return inSpan(c, getPlatformRoute(c.req.path), deps.traces, () => answerPlatform(c));
+    // The base path may change while the gateway runs: it is looked up, not routed.
+    const answering = answerHook(c);
+    if (answering) return answering;
     const separate = deps.snapshot().config.gateway.adminPort !== undefined;
     if (isOperatorPath(c.req.path) && !separate) return operator.fetch(c.req.raw, c.env);
     return UNVERSIONED.test(c.req.path) ? answerPlatform(c) : notFound();
@@ -187,7 +182,7 @@ export type HttpParts = ReturnType<typeof openHttp>;
 
 /** Creates what answers requests, and does not listen yet. */
 export function openHttp(opened: OpenContext) {
-  const { cluster, operatorToken, localToken, unavailable, snapshot, log, traces } = opened;
+  const { cluster, operatorToken, localToken, unavailable, snapshot } = opened;
   const context: HttpContext = {
     ...opened,
     operatorTokens: [...new Set([operatorToken, localToken])],
@@ -201,10 +196,6 @@ export function openHttp(opened: OpenContext) {
     if (response.status >= 400) rejections.see(request, env, response);
     return response;
   };
-  // Asked before `answer`, unless traces are collected: they see requests in the apps.
-  const direct = traces.isOn
-    ? undefined
-    : createDirectHooks({ answer: hooks, snapshot, rejections, log });
 
   async function listen(app: Hono, port: number): Promise<string> {
     const { gateway, hooks: settings } = snapshot().config;
@@ -214,7 +205,6 @@ export function openHttp(opened: OpenContext) {
       bodyTimeoutMs: settings.bodyTimeoutSeconds * 1000,
       keepAliveSeconds: gateway.keepAliveSeconds,
       draining: () => opened.progress.draining,
-      direct: app === apps.main ? direct : undefined,
     });
     opened.swapped.push((loaded) =>
       listener.setKeepAlive(loaded.snapshot.config.gateway.keepAliveSeconds),
