@@ -59,11 +59,12 @@ it.each([
   ["<ul><li>a<ol><li>b</li></ol></li></ul>", "a\nb"],
   ['<p>a <emoji id="smile" alt="🙂" title="Smile"></emoji></p>', "a 🙂"],
   [`<p title='<'>a <b title="it's <">b</b></p>`, "a b"],
+  [`<p title=don't>a <b title = ">" id=5">b</b> 'c'</p>`, "a b 'c'"],
 ])("msteams: of %s a reader sees lines and signs", (html, text) => {
   expect(toText(html)).toBe(text);
 });
 
-it.each(["<", `<"'`])(
+it.each(["<", `<"'`, `<="`, `<= '`])(
   "msteams: reads %s that never ends in a time that grows with its number",
   (mark) => expectProportional((size) => toText(mark.repeat(size)), 20_000 / mark.length),
 );
