@@ -25,6 +25,7 @@ export {
 } from "./connection.ts";
 export {
   BOX_DRAWING,
+  MARKED,
   markLines,
   NARROW,
   parseMarkdown,

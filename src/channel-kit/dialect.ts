@@ -31,8 +31,10 @@ export interface Dialect {
   mark?(kind: Mark, text: string, depth: number): string;
   /** Marks do not nest in their own kind; a heading is of the kind of `strong`. */
   once?: boolean;
-  /** Letters beside which a mark is shown instead of obeyed: it is left away there. */
+  /** Letters beside which a mark is shown instead of obeyed: it is left away there, unless `between` parts them. */
   apart?: RegExp;
+  /** Written between such a letter and a mark or code, so that the mark is obeyed. */
+  between?: string;
   /** Code in a line; it arrives as it was written. */
   code?(code: string): string;
   /** Code of its own, and tables. */
@@ -248,15 +250,22 @@ function item(node: Item, mark: string, indent: string, page: Page): string {
 const lastLetter = (text: string): string => /\P{M}\p{M}*$/u.exec(text.slice(-20))?.[0] ?? "";
 const firstLetter = (text: string): string => /^./su.exec(text)?.[0] ?? "";
 
+/** Nodes that stand between marks. */
+export const MARKED: ReadonlySet<string> = new Set(["strong", "emphasis", "delete", "inlineCode"]);
+
 function inlines(node: Parents, page: Page): string {
-  const { apart } = page.dialect;
+  const { apart, between } = page.dialect;
   let out = "";
   for (const [index, child] of node.children.entries()) {
     const next: Nodes | undefined = node.children[index + 1];
     const after = next?.type === "text" ? next.value : "";
-    const beside =
-      apart !== undefined && (apart.test(lastLetter(out)) || apart.test(firstLetter(after)));
-    out += inline(child, page, beside, out);
+    const behind = apart?.test(lastLetter(out)) ?? false;
+    const ahead = apart?.test(firstLetter(after)) ?? false;
+    if (between === undefined) out += inline(child, page, behind || ahead, out);
+    else {
+      const [before, end] = MARKED.has(child.type) ? [behind, ahead] : [];
+      out += (before ? between : "") + inline(child, page, false, out) + (end ? between : "");
+    }
     // Apps take letters behind a bare address for a part of it.
     if (/^[^\s!-~]/.test(after) && "url" in child && out.endsWith(renderAddress(child, page)))
       out += " ";
