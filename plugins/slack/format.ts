@@ -1,4 +1,11 @@
-import { escapeMarks, MARKED, markLines, renderMarkdown, rewriteMarkdown } from "#channel-kit";
+import {
+  escapeMarks,
+  escapeProducts,
+  MARKED,
+  markLines,
+  renderMarkdown,
+  rewriteMarkdown,
+} from "#channel-kit";
 
 /** Invisible, and no white space: keeps a sign from being read as a mark. */
 const JOINER = "\u2060";
@@ -36,7 +43,7 @@ function partMarks(text: string): string {
  * mentions, of everybody too, as well as HTML, which is shown as it was written, and an image is to be its address.
  */
 export function toMarkdown(markdown: string): string {
-  const text = partMarks(markdown);
+  const text = partMarks(escapeProducts(markdown));
   if (!/<|!\[/.test(text)) return text;
   const shown = (part: string): string =>
     part.replace(/\\.|</gs, (sign) => (sign.endsWith("<") ? "&lt;" : sign));

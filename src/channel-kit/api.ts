@@ -25,6 +25,7 @@ export {
 } from "./connection.ts";
 export {
   BOX_DRAWING,
+  escapeProducts,
   MARKED,
   markLines,
   NARROW,

@@ -63,7 +63,7 @@ const DISCORD: Case[] = [
   ],
   [
     "a_b_c \\_x\\_ \\_\\_init\\_\\_ 2*3*4 ||x|| ~~~y \\o/",
-    "a_b_c \\_x\\_ \\_\\_init\\_\\_ 2*3*4 \\|\\|x\\|\\| \\~\\~\\~y \\\\o/",
+    "a_b_c \\_x\\_ \\_\\_init\\_\\_ 2\\*3\\*4 \\|\\|x\\|\\| \\~\\~\\~y \\\\o/",
   ],
   [
     "<@600000000000000001> <#1> <:a:1> <t:1> &lt;@&1>",
@@ -293,6 +293,21 @@ it.each<[string, (text: string) => string, Case[]]>([
 ])("the dialect of %s", (_id, render, cases) => {
   const written = cases.map(([source]) => [source, render(source)]);
   expect(written).toEqual(cases.map(([source, expected = source]) => [source, expected]));
+});
+
+it.each<[string, (text: string) => string, string]>([
+  ["telegram", toHtml, "2*3*4 and 2**10**2, 3*4 + 5*6: <i>5</i>"],
+  ["discord", toDiscord, "2\\*3\\*4 and 2\\*\\*10\\*\\*2, 3\\*4 + 5\\*6: *5*"],
+  ["mattermost", toMattermost, "2\\*3\\*4 and 2\\*\\*10\\*\\*2, 3\\*4 + 5\\*6: *5*"],
+  ["msteams", toTeams, "2\\*3\\*4 and 2\\*\\*10\\*\\*2, 3\\*4 + 5\\*6: *5*"],
+  ["slack", toMarkdown, "2\\*3\\*4 and 2\\*\\*10\\*\\*2, 3\\*4 + 5\\*6: *5*"],
+  ["slack in mrkdwn", toMrkdwn, "2*3*4 and 2**10**2, 3*4 + 5*6: _5_"],
+  ["whatsapp", toWhatsApp, "2*3*4 and 2**10**2, 3*4 + 5*6: _5_"],
+  ["imessage", toIMessage, "2*3*4 and 2**10**2, 3*4 + 5*6: 5"],
+])("products keep their stars on %s, and code stays", (_id, render, written) => {
+  const shown = render("2*3*4 and 2**10**2, 3*4 + 5*6: *5*");
+  expect(shown.replaceAll(/[\u200b\u2060]/g, "")).toBe(written);
+  expect(render("`2*3*4`")).toContain("2*3*4");
 });
 
 it("signal: marks stand beside the text, at places in UTF-16 units", () => {
