@@ -1,6 +1,5 @@
 import { ChannelError, createFetchFile, objectsIn, type HeardFile } from "#channel-kit";
 import type { Channel } from "#plugin";
-import type { SignalContent } from "./content.ts";
 import { toTarget, VENDOR, type createRpc } from "./send.ts";
 
 /** A file, as the daemon tells of it. */
@@ -25,8 +24,13 @@ const LONG_TEXT = "text/x-signal-plain";
 /** A message waits so long for it. */
 const LONG_TEXT_MS = 10_000;
 
+interface LongContent {
+  message?: string | null;
+  attachments?: readonly SignalFile[];
+}
+
 /** A message with the whole of its text. A file that the daemon no longer has stays a file of the message. */
-export async function withWholeText<C extends SignalContent>(
+export async function withWholeText<C extends LongContent>(
   content: C,
   to: string,
   fetchFile: NonNullable<Channel["fetchFile"]>,
