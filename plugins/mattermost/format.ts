@@ -1,4 +1,4 @@
-import { escapeMarks, rewriteMarkdown } from "#channel-kit";
+import { escapeMarks, escapeProducts, rewriteMarkdown } from "#channel-kit";
 
 /** Invisible, and no white space: `@channel` with it behind the `@` calls nobody. */
 const JOINER = "\u2060";
@@ -16,7 +16,7 @@ const asItIs = (text: string): string => withoutCalls(text.replace(/&(?=#?\w+;)/
  * no client fetches, a text calls no whole channel, and HTML, whose tags Mattermost shows, is no markdown inside.
  */
 export function toMattermost(text: string): string {
-  if (!/!\[|@|<|&/.test(text)) return text;
+  if (!/!\[|@|<|&/.test(text)) return escapeProducts(text);
   return rewriteMarkdown(text, (node, { source, url }) => {
     // Characters of a call can stand as references (`&#64;all`).
     if (node.type === "text")

@@ -10,8 +10,11 @@ const IMAGE = /<(?:img|emoji)\b[^>]{0,2000}?\balt="([^"]{0,500})"[^>]{0,2000}>/g
 const BREAK =
   /<br\s*\/?>|<\/(?:p|div|li|tr|blockquote|pre|codeblock|h\d)>\s*(?:<[ou]l\b[^>]{0,1000}>\s*)?|<[ou]l\b[^>]{0,1000}>/gi;
 
+/** A quote holds a value only behind `=`, as in HTML: others are signs. */
+const TAG = /<(?:[^<>=]|=(?!\s*["'])|=\s*(?:"[^"]*"|'[^']*'))*>/g;
+
 /** A `<` that no tag begins with is text, and is read once. */
-const strip = (html: string): string => html.replace(/<(?:[^<>"']|"[^"]*"|'[^']*')*>/g, "");
+const strip = (html: string): string => html.replace(TAG, "");
 
 /** The text that a reader sees of HTML, with the addresses behind its words. */
 export function toText(html: string): string {

@@ -1,4 +1,4 @@
-import { ChannelError, createFetchFile, type HeardFile } from "#channel-kit";
+import { ChannelError, createFetchFile, objectsIn, type HeardFile } from "#channel-kit";
 import type { Channel } from "#plugin";
 import { toTarget, VENDOR, type createRpc } from "./send.ts";
 
@@ -18,6 +18,32 @@ export const readFiles = (files: readonly SignalFile[] = [], to: string): HeardF
     bytes,
     ref: id === undefined ? undefined : `${to} ${id}`,
   }));
+
+/** The type of the file that has the whole of a text of more than 2 KiB; its message has the beginning. */
+const LONG_TEXT = "text/x-signal-plain";
+/** A message waits so long for it. */
+const LONG_TEXT_MS = 10_000;
+
+interface LongContent {
+  message?: string | null;
+  attachments?: readonly SignalFile[];
+}
+
+/** A message with the whole of its text. A file that the daemon no longer has stays a file of the message. */
+export async function withWholeText<C extends LongContent>(
+  content: C,
+  to: string,
+  fetchFile: NonNullable<Channel["fetchFile"]>,
+): Promise<C> {
+  const files = objectsIn(content.attachments);
+  const whole = files.find(({ contentType }) => contentType === LONG_TEXT);
+  if (whole?.id === undefined) return content;
+  const file = { kind: "document" as const, ref: `${to} ${whole.id}` };
+  const fetched = await fetchFile(file, AbortSignal.timeout(LONG_TEXT_MS));
+  if (fetched.status !== "found") return content;
+  const message = await new Response(fetched.body).text();
+  return { ...content, message, attachments: files.filter((one) => one !== whole) };
+}
 
 /** Gets files from the daemon, which has fetched them already. */
 export function createFileFetcher(

@@ -1,12 +1,15 @@
 import { findNumber, listenToEvents, toEdit, toIncomingMessage } from "#channel-kit";
 import type { ChannelHost, IncomingMessage, ReceivedMessage } from "#plugin";
 import { readParts, type Party, type SignalContent } from "./content.ts";
-import { NO_ACCOUNT, VENDOR, type Daemon } from "./send.ts";
+import { createFileFetcher, withWholeText } from "./files.ts";
+import { createRpc, NO_ACCOUNT, VENDOR, type Daemon } from "./send.ts";
 
 /** The daemon sends something every 15 seconds; after so long without, the connection is dead. */
 const SILENCE_MS = 60_000;
 /** By how much the clocks of Signal and of this machine may differ. */
 const SKEW_MS = 60_000;
+
+type FetchFile = ReturnType<typeof createFileFetcher>;
 
 interface DataMessage extends SignalContent {
   timestamp?: number;
@@ -29,10 +32,11 @@ interface EventData {
 }
 
 /** A message for the agent, or why it is not for it; undefined for its own, for receipts, reactions, typing and stories. */
-function toMessage(
+async function toMessage(
   { envelope = {}, exception }: EventData,
   { account, allowFrom }: Daemon,
-): ReceivedMessage | undefined {
+  fetchFile: FetchFile,
+): Promise<ReceivedMessage | undefined> {
   const { sourceNumber: number, sourceUuid: uuid, editMessage: edit } = envelope;
   const said = edit ? edit.dataMessage : envelope.dataMessage;
   const isSelf = (party: Party): boolean => party.number === account || party.uuid === account;
@@ -46,11 +50,13 @@ function toMessage(
     };
   if (!said || isNotice(said)) return undefined;
   if (!author) return { id, skipped: "the message names no sender" };
+  const { to } = getConversation(said, uuid ? `uuid:${uuid}` : author);
+  const whole = await withWholeText(said, to, fetchFile);
   const target = edit?.targetSentTimestamp;
-  if (target === undefined) return readWritten(said, { id, author, envelope, allowFrom, isSelf });
+  if (target === undefined) return readWritten(whole, { id, author, envelope, allowFrom, isSelf });
   // Of a message that was edited before, Signal names the edit before.
   const edited = { id: `${target}:${author}`, author, envelope, allowFrom, isSelf };
-  return toEdit(readWritten(said, edited), id, target);
+  return toEdit(readWritten(whole, edited), id, target);
 }
 
 /** The author of a message, and the facts that identify the agent's own account. */
@@ -114,6 +120,7 @@ function getExceptionKind({ type = "" }: NonNullable<EventData["exception"]>): s
 /** Follows the daemon's stream until `signal` aborts. */
 export function listen(daemon: Daemon, signal: AbortSignal, host: ChannelHost): Promise<void> {
   const { url, account, fetch, log, now } = daemon;
+  const fetchFile = createFileFetcher(createRpc(daemon));
   const stream = {
     vendor: VENDOR,
     fetch,
@@ -127,7 +134,7 @@ export function listen(daemon: Daemon, signal: AbortSignal, host: ChannelHost): 
     read(event: EventData) {
       if (event.exception)
         log.warn(`the daemon could not read a message (${getExceptionKind(event.exception)})`);
-      return toMessage(event, daemon);
+      return toMessage(event, daemon, fetchFile);
     },
   };
   return listenToEvents(stream, signal, host);

@@ -33,6 +33,16 @@ export const toName = (user: User): string =>
 const toTitle = (chat: Chat | undefined): string | undefined =>
   chat && (chat.title ?? chat.first_name ?? chat.username);
 
+/** The currencies of https://core.telegram.org/bots/payments that have other than two decimals; XTR are stars. */
+const NO_DECIMALS = /^(?:BYR|CLP|ISK|JPY|KRW|PYG|UGX|VND|XTR)$/;
+const THREE_DECIMALS = /^(?:BHD|IQD)$/;
+
+/** Renders an amount of a currency's smallest unit, as Telegram sends it. */
+function renderAmount(amount: number, currency: string): string {
+  const decimals = NO_DECIMALS.test(currency) ? 0 : THREE_DECIMALS.test(currency) ? 3 : 2;
+  return `${(amount / 10 ** decimals).toFixed(decimals)} ${currency}`;
+}
+
 /** A text with the addresses behind its words. */
 function withLinks(text: string, entities: readonly MessageEntity[] = []): string {
   let said = text;
@@ -90,7 +100,7 @@ function readKinds(content: Content): HeardPart[] {
         `[invoice] ${renderCard({
           title: invoice.title,
           text: invoice.description,
-          footer: `${invoice.total_amount} ${invoice.currency}`,
+          footer: renderAmount(invoice.total_amount, invoice.currency),
         })}`,
     },
     { kind: "shared", place: toTitle(story?.chat), text: story && "[story]" },

@@ -25,6 +25,8 @@ export {
 } from "./connection.ts";
 export {
   BOX_DRAWING,
+  escapeProducts,
+  MARKED,
   markLines,
   NARROW,
   parseMarkdown,

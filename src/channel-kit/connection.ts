@@ -78,7 +78,7 @@ interface EventListener<E> {
   /** The time of an event, in milliseconds since 1970; undefined if the event has none. */
   at(event: E): number | undefined;
   /** The message in an event; undefined if the event is no message. */
-  read(event: E): ReceivedMessage | undefined;
+  read(event: E): ReceivedMessage | undefined | Promise<ReceivedMessage | undefined>;
 }
 
 /** A cursor of ours, before the stream gave one: its time. The far side takes it for an id that it has forgotten, and sends all it kept. */
@@ -99,7 +99,7 @@ export async function listenToEvents<E extends object>(
   ): Promise<void> => {
     const event = parseObject(data) as E | undefined;
     if (!event) log.warn("an event of the stream was not JSON");
-    const message = event && (at(event) ?? Infinity) >= since ? read(event) : undefined;
+    const message = event && (at(event) ?? Infinity) >= since ? await read(event) : undefined;
     if (message) await to.receive(message);
     if (id === undefined) return;
     place = id;

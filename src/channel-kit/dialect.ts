@@ -31,8 +31,10 @@ export interface Dialect {
   mark?(kind: Mark, text: string, depth: number): string;
   /** Marks do not nest in their own kind; a heading is of the kind of `strong`. */
   once?: boolean;
-  /** Letters beside which a mark is shown instead of obeyed: it is left away there. */
+  /** Letters beside which a mark is shown instead of obeyed: it is left away there, unless `between` parts them. */
   apart?: RegExp;
+  /** Written between such a letter and a mark or code, so that the mark is obeyed. */
+  between?: string;
   /** Code in a line; it arrives as it was written. */
   code?(code: string): string;
   /** Code of its own, and tables. */
@@ -108,7 +110,7 @@ export function renderMarkdown(markdown: string, dialect: Dialect): string {
   };
   const asItIs = (): string => paragraph(escape(markdown, blank), blank);
   try {
-    const root = parseMarkdown(partAddresses(markdown.replace(/\r\n?/g, "\n")));
+    const root = parseMarkdown(partAddresses(escapeProducts(markdown.replace(/\r\n?/g, "\n"))));
     const text = blocks(root.children, "", buildPage(root, dialect));
     return text.trim() === "" ? asItIs() : text;
   } catch (error) {
@@ -120,6 +122,33 @@ export function renderMarkdown(markdown: string, dialect: Dialect): string {
 
 /** An address in ASCII that punctuation of other scripts follows. */
 const GLUED = /https?:\/\/[!-~]{1,2000}(?=[\u3001-\u3011\uff01-\uff1f\u201c\u201d\u2014\u2026])/g;
+
+/** Escapes the stars of products, of which the parser takes factors for emphasis: `2*3*4`. */
+export function escapeProducts(text: string): string {
+  if (!/\d\*{1,2}\d/.test(text)) return text;
+  const stars: number[] = [];
+  const isProduct = (at: number): boolean => /^\d\*+\d/.test(text.slice(at - 1, at + 3));
+  const visit = (node: Nodes): void => {
+    const [start = 0, end = 0] = [node.position?.start.offset, node.position?.end.offset];
+    const width = node.type === "strong" ? 2 : node.type === "emphasis" ? 1 : 0;
+    if (width > 0 && isProduct(start) && isProduct(end - width))
+      for (let star = 0; star < width; star++) stars.push(start + star, end - 1 - star);
+    if ("children" in node) for (const child of node.children) visit(child);
+  };
+  visit(parseMarkdown(text));
+  return insertAt(text, stars, "\\");
+}
+
+/** Inserts a sign at these places of a text. */
+function insertAt(text: string, places: readonly number[], sign: string): string {
+  let result = "";
+  let done = 0;
+  for (const place of places.toSorted((a, b) => a - b)) {
+    result += text.slice(done, place) + sign;
+    done = place;
+  }
+  return result + text.slice(done);
+}
 
 /** Puts a blank behind bare addresses that such punctuation follows: the parser, and apps, take it for a part of them. */
 function partAddresses(text: string): string {
@@ -134,7 +163,7 @@ function partAddresses(text: string): string {
     else if ("children" in node) for (const child of node.children) visit(child);
   };
   visit(parseMarkdown(text));
-  return ends.reduceRight((parted, at) => `${parted.slice(0, at)} ${parted.slice(at)}`, text);
+  return insertAt(text, ends, " ");
 }
 
 /** Collects the facts about a whole tree that its rendering needs. */
@@ -248,15 +277,22 @@ function item(node: Item, mark: string, indent: string, page: Page): string {
 const lastLetter = (text: string): string => /\P{M}\p{M}*$/u.exec(text.slice(-20))?.[0] ?? "";
 const firstLetter = (text: string): string => /^./su.exec(text)?.[0] ?? "";
 
+/** Nodes that stand between marks. */
+export const MARKED: ReadonlySet<string> = new Set(["strong", "emphasis", "delete", "inlineCode"]);
+
 function inlines(node: Parents, page: Page): string {
-  const { apart } = page.dialect;
+  const { apart, between } = page.dialect;
   let out = "";
   for (const [index, child] of node.children.entries()) {
     const next: Nodes | undefined = node.children[index + 1];
     const after = next?.type === "text" ? next.value : "";
-    const beside =
-      apart !== undefined && (apart.test(lastLetter(out)) || apart.test(firstLetter(after)));
-    out += inline(child, page, beside, out);
+    const behind = apart?.test(lastLetter(out)) ?? false;
+    const ahead = apart?.test(firstLetter(after)) ?? false;
+    if (between === undefined) out += inline(child, page, behind || ahead, out);
+    else {
+      const [before, end] = MARKED.has(child.type) ? [behind, ahead] : [];
+      out += (before ? between : "") + inline(child, page, false, out) + (end ? between : "");
+    }
     // Apps take letters behind a bare address for a part of it.
     if (/^[^\s!-~]/.test(after) && "url" in child && out.endsWith(renderAddress(child, page)))
       out += " ";

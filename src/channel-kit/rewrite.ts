@@ -1,6 +1,6 @@
 import type { Nodes } from "mdast";
 import { parseMarkdown } from "../core/markdown.ts";
-import { buildPage, plainCell } from "./dialect.ts";
+import { buildPage, escapeProducts, plainCell } from "./dialect.ts";
 import { alignTable as align, type Columns } from "./table.ts";
 
 const SIGNS: Readonly<Record<string, string>> = {
@@ -53,9 +53,10 @@ export function escapeMarks(html: string): string {
  * source, or undefined to leave it and go on to what is in it. What nests too deep to be read is one node of text.
  */
 export function rewriteMarkdown(
-  text: string,
+  markdown: string,
   edit: (node: Nodes, stretch: Stretch) => string | undefined,
 ): string {
+  const text = escapeProducts(markdown);
   const root = parseMarkdown(text);
   let result = "";
   let done = 0;

@@ -63,7 +63,7 @@ const DISCORD: Case[] = [
   ],
   [
     "a_b_c \\_x\\_ \\_\\_init\\_\\_ 2*3*4 ||x|| ~~~y \\o/",
-    "a_b_c \\_x\\_ \\_\\_init\\_\\_ 2*3*4 \\|\\|x\\|\\| \\~\\~\\~y \\\\o/",
+    "a_b_c \\_x\\_ \\_\\_init\\_\\_ 2\\*3\\*4 \\|\\|x\\|\\| \\~\\~\\~y \\\\o/",
   ],
   [
     "<@600000000000000001> <#1> <:a:1> <t:1> &lt;@&1>",
@@ -170,6 +170,9 @@ const SLACK: Case[] = [
     "[![x](https://a.example/i_1.png)](https://b.example)",
     "[x: https://a.example/i\\_1.png](https://b.example)",
   ],
+  ["**重要**。中`码`文 **a** 🎉", `**重要**${Z}。中${Z}\`码\`${Z}文 **a** 🎉`],
+  ["「_斜_」，__粗__ ~~删~~后 (**c**)", `「${Z}*斜*${Z}」，${Z}**粗** ~~删~~${Z}后 (**c**)`],
+  ["```\n中**x**中\n```\n\n> **甲_乙_**：丙", `\`\`\`\n中**x**中\n\`\`\`\n\n> **甲_乙_**${Z}：丙`],
 ];
 
 const MRKDWN: Case[] = [
@@ -203,8 +206,9 @@ const MRKDWN: Case[] = [
   ],
   ["\\*not bold\\* a_b*c 2 * 3 \\> x", `*${J}not bold* a_b*c 2 * 3 &gt; x`],
   ["\\> x", `${J}&gt; x`],
-  ["**注意：**请 a**b**c", "注意：请 abc"],
-  ["e\u0301**b** 𝐀**b** ที่**สำคัญ** **b**𝐀", "e\u0301b 𝐀b ที่สำคัญ b𝐀"],
+  ["**注意：**请 a**b**c", `*注意：*${Z}请 a${Z}*b*${Z}c`],
+  ["**重要**。中`码`文「_斜_」", `*重要*${Z}。中${Z}\`码\`${Z}文「${Z}_斜_${Z}」`],
+  ["e\u0301**b** 𝐀~~b~~ **b**𝐀 (**c**)", `e\u0301${Z}*b* 𝐀${Z}~b~ *b*${Z}𝐀 (*c*)`],
   ["a[^1]\n\n[^1]: note"],
 ];
 
@@ -289,6 +293,21 @@ it.each<[string, (text: string) => string, Case[]]>([
 ])("the dialect of %s", (_id, render, cases) => {
   const written = cases.map(([source]) => [source, render(source)]);
   expect(written).toEqual(cases.map(([source, expected = source]) => [source, expected]));
+});
+
+it.each<[string, (text: string) => string, string]>([
+  ["telegram", toHtml, "2*3*4 and 2**10**2, 3*4 + 5*6: <i>5</i>"],
+  ["discord", toDiscord, "2\\*3\\*4 and 2\\*\\*10\\*\\*2, 3\\*4 + 5\\*6: *5*"],
+  ["mattermost", toMattermost, "2\\*3\\*4 and 2\\*\\*10\\*\\*2, 3\\*4 + 5\\*6: *5*"],
+  ["msteams", toTeams, "2\\*3\\*4 and 2\\*\\*10\\*\\*2, 3\\*4 + 5\\*6: *5*"],
+  ["slack", toMarkdown, "2\\*3\\*4 and 2\\*\\*10\\*\\*2, 3\\*4 + 5\\*6: *5*"],
+  ["slack in mrkdwn", toMrkdwn, "2*3*4 and 2**10**2, 3*4 + 5*6: _5_"],
+  ["whatsapp", toWhatsApp, "2*3*4 and 2**10**2, 3*4 + 5*6: _5_"],
+  ["imessage", toIMessage, "2*3*4 and 2**10**2, 3*4 + 5*6: 5"],
+])("products keep their stars on %s, and code stays", (_id, render, written) => {
+  const shown = render("2*3*4 and 2**10**2, 3*4 + 5*6: *5*");
+  expect(shown.replaceAll(/[\u200b\u2060]/g, "")).toBe(written);
+  expect(render("`2*3*4`")).toContain("2*3*4");
 });
 
 it("signal: marks stand beside the text, at places in UTF-16 units", () => {

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { takeQuotes, toText } from "../../plugins/msteams/html.ts";
+import { readParts as readTelegram } from "../../plugins/telegram/content.ts";
 import { findNumber } from "../../src/channel-kit/api.ts";
 import { expectProportional } from "../growth.ts";
 import { IMAGE, lastText, openWorld, ask, pass } from "./contents.ts";
@@ -59,14 +60,27 @@ it.each([
   ["<ul><li>a<ol><li>b</li></ol></li></ul>", "a\nb"],
   ['<p>a <emoji id="smile" alt="🙂" title="Smile"></emoji></p>', "a 🙂"],
   [`<p title='<'>a <b title="it's <">b</b></p>`, "a b"],
+  [`<p title=don't>a <b title = ">" id=5">b</b> 'c'</p>`, "a b 'c'"],
 ])("msteams: of %s a reader sees lines and signs", (html, text) => {
   expect(toText(html)).toBe(text);
 });
 
-it.each(["<", `<"'`])(
+it.each(["<", `<"'`, `<="`, `<= '`])(
   "msteams: reads %s that never ends in a time that grows with its number",
   (mark) => expectProportional((size) => toText(mark.repeat(size)), 20_000 / mark.length),
 );
+
+it.each([
+  [145, "EUR", "1.45 EUR"],
+  [500, "JPY", "500 JPY"],
+  [50, "XTR", "50 XTR"],
+  [1500, "IQD", "1.500 IQD"],
+])("telegram: an invoice of %i %s reads %s", (total_amount, currency, shown) => {
+  const invoice = { title: "Bill", description: "Tea", currency, total_amount };
+  expect(readTelegram({ invoice } as never).map(({ text }) => text)).toContain(
+    `[invoice] Bill\nTea\n${shown}`,
+  );
+});
 
 it("imessage: people of a group address the agent by an answer", async () => {
   const opened = await openWorld(get("imessage"));

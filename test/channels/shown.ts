@@ -325,8 +325,8 @@ export function readRanges({ text, styles }: { text: string; styles: readonly st
   return page.shown;
 }
 
-/** Letters and digits. */
-export const LETTER = /[\p{L}\p{N}]/u;
+/** Signs beside which Slack shows a mark. */
+const SLACK_LETTER = /[A-Za-z0-9]|[^\p{ASCII}\u200B\u2060]/u;
 /** Those of scripts with spaces between words. */
 export const SPACED = /(?![\p{scx=Han}\p{scx=Hira}\p{scx=Kana}\p{scx=Hang}])[\p{L}\p{N}]/u;
 
@@ -409,7 +409,7 @@ export function readMrkdwn(text: string): Shown {
       else page.within(`link:${back(url)}`, () => page.write(back(words)));
     }
   };
-  return readLines(text, { letters: LETTER, write });
+  return readLines(text, { letters: SLACK_LETTER, write });
 }
 
 type DiscordNode = Readonly<Record<string, unknown>> & { type: string };

@@ -159,6 +159,26 @@ describe("receiving on signal", () => {
     expect(logged.join("")).not.toContain("secret-77");
   });
 
+  it("a long text: the whole of it is the message, though Signal sends the rest as a file", async () => {
+    const long = `${"日本語 ".repeat(20)}the end`;
+    const { id } = server.shelf.put({
+      name: "long.txt",
+      mime: "text/x-signal-plain",
+      bytes: Buffer.from(long),
+    });
+    const photo = { id: "F0PHOTO", contentType: "image/png", filename: "a.png", size: 9 };
+    const rest = (file: string): object => ({ id: file, contentType: "text/x-signal-plain" });
+    await listen();
+    server.emit(text(long.slice(0, 50), { attachments: [rest(id), photo] }));
+    const dataMessage = { timestamp: ++clock, message: "日本", attachments: [rest(id)] };
+    const editMessage = { targetSentTimestamp: 7, dataMessage };
+    server.emit(text("", {}, { dataMessage: undefined, editMessage }));
+    // Of a text that the daemon no longer has, the beginning is left.
+    server.emit(text("日本", { attachments: [rest("F0GONE")] }));
+    await arrived(long, long, "日本");
+    expect(host.received.map(({ parts }) => parts.length)).toEqual([2, 1, 2]);
+  });
+
   it("comes back after a cut in the middle of an event, and misses nothing", async () => {
     await listen();
     server.emit(text("one"));

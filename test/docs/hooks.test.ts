@@ -43,6 +43,79 @@ describe("docs/hooks.md", () => {
       expect(answer).toMatchObject({ ok: true, status: "succeeded" });
   });
 
+  it("gives the statuses of its table, each for what stands beside it", async () => {
+    const hook = (id: string, more: object = {}) => ({
+      id,
+      match: { path: id },
+      messageTemplate: "x",
+      ...more,
+    });
+    const mappings = [
+      hook("elsewhere", { allowIps: ["10.0.0.1"] }),
+      hook("full", { limits: { queue: 1 } }),
+      hook("wrong", { messageTemplate: "{{$number('x')}}" }),
+      hook("own", { auth: { token: "another-token-0123456789" } }),
+    ];
+    const hooks = { mappings, bodyTimeoutSeconds: 0.2, maxBodyBytes: 1000 };
+    const open = await createWorld({ workers: false, config: { hooks } });
+    const off = await createWorld({ start: false, config: { hooks: { enabled: false } } });
+    const ask = async (path: string, init: RequestInit = {}, from = open): Promise<Response> =>
+      from.gateway.fetch(
+        new Request(`http://127.0.0.1/hooks/${path}`, {
+          method: "POST",
+          body: "{}",
+          ...init,
+          headers: { authorization: `Bearer ${TOKEN}`, ...(init.headers as object) },
+        }),
+      );
+    const wake = { body: '{"text":"x"}' };
+    const agent = { body: '{"message":"x"}' };
+    const post = async (path: string, init: RequestInit, times: number): Promise<Response> => {
+      for (let time = 1; time < times; time++) await ask(path, init);
+      return ask(path, init);
+    };
+    const keyed = (text: string): RequestInit => ({
+      body: JSON.stringify({ text }),
+      headers: { "idempotency-key": "k" },
+    });
+    const endless = new ReadableStream({ start: (body) => body.enqueue(Buffer.from("{")) });
+    const wait = { ...agent, headers: { prefer: "wait=20" } };
+    const charset = { body: Buffer.from([0xff]), headers: { "content-type": "text/plain" } };
+    const rows: [status: number, ask: () => Promise<Response>, needed?: RegExp | string][] = [
+      [200, () => ask("wake", wake)],
+      [200, () => ask("agent", wait, world)],
+      [202, () => ask("agent", agent)],
+      [400, () => ask("wake", { body: "{" })],
+      [400, () => ask("wake", charset)],
+      [400, () => ask("agent", { body: '{"message":"x","thinking":"hard"}' }), /"issues":\[\{/],
+      [401, () => ask("wake", { ...wake, headers: { authorization: "" } }), "www-authenticate"],
+      [401, () => ask("own", wake), "www-authenticate"],
+      [403, () => ask("elsewhere", wake)],
+      [404, () => ask("wake", wake, off)],
+      [404, () => ask("nothing", wake)],
+      [405, () => ask("agent", { method: "PUT" })],
+      [408, () => ask("wake", { body: endless, duplex: "half" })],
+      [409, async () => (await ask("wake", keyed("a"))) && ask("wake", keyed("b"))],
+      [413, () => ask("wake", { body: "x".repeat(1001) })],
+      [415, () => ask("wake", { headers: { "content-type": "image/png" } })],
+      [415, () => ask("wake", { headers: { "content-encoding": "compress" } })],
+      [429, () => post("wake", { headers: { authorization: "Bearer x" } }, 22), "retry-after"],
+      [500, () => ask("wrong", wake)],
+      [503, () => post("full", wake, 2), "retry-after"],
+    ];
+    for (const [status, call, needed] of rows) {
+      const answer = await call();
+      const text = await answer.text();
+      expect([status, answer.status], text).toEqual([status, status]);
+      if (typeof needed === "string") expect(answer.headers.get(needed)).toMatch(/./);
+      else if (needed) expect(text).toMatch(needed);
+    }
+    await open.reload({ hooks: { ...hooks, rateLimit: { requests: 1, per: "1h" } } });
+    expect((await post("wake", wake, 2)).headers.get("retry-after")).toMatch(/./);
+    expect(firstColumn("Status codes")).toEqual([...new Set(rows.map(([status]) => `${status}`))]);
+    await Promise.all([open.stop(), off.stop()]);
+  });
+
   it.each([
     ["Wake", wakeBody],
     ["Agent", agentBody],

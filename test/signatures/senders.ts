@@ -361,6 +361,19 @@ export const SENDERS: readonly Sender[] = [
     sign: () => ({ headers: {} }),
   },
   {
+    scheme: "mailgun-routes",
+    secrets: [LONG, OTHER],
+    coversBody: false,
+    tolerance: 8 * 3600,
+    body(time) {
+      const token = "a8ce0edb2dd8301dee6c2405235584e45aa91d1e9f979f3de0";
+      const signature = hmac("sha256", LONG, `${time}${token}`);
+      const fields = { subject: "Grüße", timestamp: String(time), token, signature };
+      return new URLSearchParams(fields).toString();
+    },
+    sign: () => ({ headers: { "content-type": "application/x-www-form-urlencoded" } }),
+  },
+  {
     scheme: "monday",
     secrets: [LONG, OTHER],
     coversBody: false,

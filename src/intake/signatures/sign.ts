@@ -64,6 +64,12 @@ class RequestDraft {
   }
 
   #putInBody(path: string, value: string): boolean {
+    if (isForm(this)) {
+      const form = new URLSearchParams(this.raw.toString("utf8"));
+      form.set(path, value);
+      this.raw = Buffer.from(form.toString());
+      return true;
+    }
     try {
       const body = parseJson(this.raw.toString("utf8"));
       if (!setMember(body, path.split("."), value)) return false;
@@ -132,7 +138,7 @@ function signText(
 
 /**
  * Signs a POST request as the scheme's sender would. An id or a time that the request has in a header of its own stays.
- * A scheme that reads the time or the secret in the body gets it there: the body is serialized again, as JSON.
+ * A scheme that reads the time or the secret in the body gets it there: the body, JSON or a form, is serialized again.
  * @param now milliseconds since the epoch.
  */
 export function signRequest(
