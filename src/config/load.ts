@@ -9,7 +9,7 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { checkConfig, configWarnings } from "./checks.ts";
-import { findPrototypeKeys, readFields, readJson5, type ParsedJson5 } from "./json5.ts";
+import { findPrototypeKeys, readJson5, type ParsedJson5 } from "./json5.ts";
 import { locateIssues } from "./places.ts";
 import { resolveReferences } from "./secrets.ts";
 import { secretFile } from "./state.ts";
@@ -65,12 +65,12 @@ export function parseUsable(value: unknown, variables: Variables): UsableConfig 
     parseWithVariables(configSchema, raw, (path) => variables.get(renderPath(path)));
   const first = parse(value);
   if (first.success) return { config: first.data, issues: [], removed: [] };
-  const issues = schemaIssues(first.error, configSchema);
+  const issues = schemaIssues(first.error, [configSchema]);
   const rest = structuredClone(value);
   const removed: string[] = [];
   let { error } = first as { error: z.ZodError | undefined };
   for (let round = 0; error && round < MAX_ROUNDS; round++) {
-    for (const { path } of schemaIssues(error, configSchema)) {
+    for (const { path } of schemaIssues(error, [configSchema])) {
       const gone = takeOut(rest, path);
       if (!gone) return { config: undefined, issues, removed };
       removed.push(renderPath(gone));
@@ -219,12 +219,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   ];
   const located = (): Issue[] => locateIssues(issues, { file, texts: options.texts });
   if (!config) return { ok: false, issues: located(), ...named };
-  const fields =
-    open.length + wrong.length === 0
-      ? undefined
-      : file === undefined
-        ? getFieldPaths(parsed.value)
-        : readFields(file, options.texts);
+  const fields = open.length + wrong.length === 0 ? undefined : getFieldPaths(parsed.value);
   const isFollowUp = followsFrom(
     [...open, ...wrong.map(({ path }) => path), ...removed],
     (path) => fields?.has(path) === true,

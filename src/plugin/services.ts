@@ -16,11 +16,12 @@ export interface ServiceStatus extends ServiceState {
 /** A service with its id. */
 export interface NamedService {
   id: string;
-  service: Source;
+  /** Answers the requests to it. */
+  service: Pick<Source, "request" | "onPeerRequest">;
   /** Every gateway runs it: it only waits for requests. */
   everywhere?: boolean;
-  /** In place of the service's own `start`, for one whose commits have to be under the lease. */
-  start?(held: Held, host: SourceHost): Promise<void>;
+  /** Runs until the signal of `held` aborts. */
+  start(held: Held, host: SourceHost): Promise<void>;
 }
 
 export interface ServicesOptions {
@@ -88,7 +89,7 @@ class ServiceStates {
 
 /** Runs a service until `held` ends: whenever it ends by itself, it counts as failing and is started again. */
 async function supervise(
-  { id, service, start }: NamedService,
+  { id, start }: NamedService,
   held: Held,
   states: ServiceStates,
   options: ServicesOptions,
@@ -108,7 +109,7 @@ async function supervise(
         documents: createDocuments(id),
         ...createCursor(id, fencingToken),
       };
-      await (start ? start(held, host) : service.start(signal, host));
+      await start(held, host);
     } catch (error) {
       const { name, code } = safeError(error);
       message = `it ended with an error (${code ?? name})`;
@@ -126,7 +127,7 @@ async function supervise(
 export function createServices(options: ServicesOptions): Services {
   const { cluster, clock } = options;
   const states = new ServiceStates(options);
-  let running = new Map<string, Source>();
+  let running = new Map<string, NamedService["service"]>();
   /** Those that this gateway runs itself. */
   const here = new Set<string>();
   let ended = Promise.resolve<unknown>(undefined);
