@@ -45,54 +45,43 @@ const command = z.strictObject({
   run: method,
 });
 
+/** The members besides `id`, which may all be absent. */
 const pluginShape = {
-  id: ID,
-  aliases: z.array(ID).optional(),
-  config: zodSchema.optional(),
-  section: z
-    .enum(["channels", "hooks", "plugins"], 'must be "channels", "hooks" or "plugins"')
-    .optional(),
-  enabledByDefault: z.boolean("must be true or false").optional(),
-  channel: method.optional(),
-  source: method.optional(),
-  tools: method.optional(),
-  context: method.optional(),
-  routes: method.optional(),
-  setup: method.optional(),
-  commands: z
-    .record(z.string().regex(/^[a-z][a-z-]*$/, "use lower-case letters and `-`"), command)
-    .optional(),
-  presets: z.array(z.unknown(), "must be a list of presets").optional(),
-  schemes: z.record(NAME, z.unknown()).optional(),
-  transforms: z.record(NAME, fileUrl).optional(),
-  providers: z
-    .array(
-      z.looseObject({ type: text, create: method, check: method.optional() }),
-      "must be a list",
-    )
-    .optional(),
-  extractors: z
-    .array(
-      z.looseObject({ extensions: textList, mediaTypes: textList, module: fileUrl }),
-      "must be a list",
-    )
-    .optional(),
-  setupQuestions: z
-    .looseObject({
-      name: text,
-      where: text,
-      fields: z.array(z.looseObject({ name: text, ask: text })),
-      owner: text,
-    })
-    .optional(),
+  aliases: z.array(ID),
+  config: zodSchema,
+  section: z.enum(["channels", "hooks", "plugins"], 'must be "channels", "hooks" or "plugins"'),
+  enabledByDefault: z.boolean("must be true or false"),
+  channel: method,
+  source: method,
+  tools: method,
+  context: method,
+  routes: method,
+  setup: method,
+  commands: z.record(z.string().regex(/^[a-z][a-z-]*$/, "use lower-case letters and `-`"), command),
+  presets: z.array(z.unknown(), "must be a list of presets"),
+  schemes: z.record(NAME, z.unknown()),
+  transforms: z.record(NAME, fileUrl),
+  providers: z.array(
+    z.looseObject({ type: text, create: method, check: method.optional() }),
+    "must be a list",
+  ),
+  extractors: z.array(
+    z.looseObject({ extensions: textList, mediaTypes: textList, module: fileUrl }),
+    "must be a list",
+  ),
+  setupQuestions: z.looseObject({
+    name: text,
+    where: text,
+    fields: z.array(z.looseObject({ name: text, ask: text })),
+    owner: text,
+  }),
 };
 /** The members of which a plugin must have at least one. */
 const OFFERS = Object.keys(pluginShape).filter(
-  (name) =>
-    !["id", "aliases", "config", "section", "enabledByDefault", "setupQuestions"].includes(name),
+  (name) => !["aliases", "config", "section", "enabledByDefault", "setupQuestions"].includes(name),
 ) as (keyof Plugin)[];
 const pluginSchema = z
-  .strictObject(pluginShape)
+  .strictObject({ id: ID, ...z.object(pluginShape).partial().shape })
   .refine((plugin) => OFFERS.some((name) => plugin[name as keyof typeof plugin] !== undefined), {
     error: `offers nothing: give it at least one of ${OFFERS.map((name) => `\`${name}\``).join(", ")}`,
   })

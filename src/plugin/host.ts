@@ -208,7 +208,7 @@ function checkInline({ inline = [] }: HostOptions, staging: Staging): [Plugin, O
     const { kind, value } = findSection(checked.value, staging.sections);
     if (needsSection(checked.value) && value === undefined)
       staging.sections[kind][checked.value.id] = {};
-    return [[checked.value, { origin: "inline", path, builtin: undefined }]];
+    return [[checked.value, { origin: "inline", path }]];
   });
 }
 

@@ -43,7 +43,7 @@ export interface PluginLocation {
   path: string;
   file: string;
   /** The id, where the folder's name gives it: Rouse's own are known by it before they are loaded. */
-  builtin: string | undefined;
+  builtin?: string;
 }
 
 const INDEX = ["index.ts", "index.js", "index.mts", "index.mjs"];
@@ -83,9 +83,7 @@ function folderPlugins(baseDir: string): PluginLocation[] {
     const path = join(folder, name);
     const file = findEntry(path);
     const wanted = file !== undefined && (file !== path || SINGLE.test(name));
-    return wanted
-      ? [{ origin: `plugins/${name}`, path: `plugins/${name}`, file, builtin: undefined }]
-      : [];
+    return wanted ? [{ origin: `plugins/${name}`, path: `plugins/${name}`, file }] : [];
   });
 }
 
@@ -154,7 +152,6 @@ function namedPlugins(
           origin: isPath ? relative(baseDir, file) || name : name,
           path,
           file: realpathSync(file),
-          builtin: undefined,
         },
       ];
     const message = isPath
