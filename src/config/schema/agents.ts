@@ -125,7 +125,7 @@ export const modelsSchema = section("Model providers, short names and prices.", 
       z.strictObject({
         type: z
           .string()
-          .meta({ providerType: true })
+          .meta({ offers: "providerTypes" })
           .describe("Which API the provider speaks: the type of a plugin's provider."),
         baseUrl: optional(z.url(), "Base address; required for `openai-compatible`."),
         apiKey: optional(secretSchema, "The provider's API key."),

@@ -55,7 +55,6 @@ export const coalesceSchema = z
       message: "must not be less than windowSeconds",
     },
   );
-export type Coalesce = z.output<typeof coalesceSchema>;
 
 /** Which events the agent itself has caused: they are skipped, with a record. */
 export const ignoreSelfSchema = z.strictObject({
@@ -67,7 +66,6 @@ export const ignoreSelfSchema = z.strictObject({
     "Text that is added to the replies of this hook's runs.",
   ),
 });
-export type IgnoreSelf = z.output<typeof ignoreSelfSchema>;
 
 /** The receiver of the receipt when a run has ended. */
 export const callbackSchema = z.strictObject({

@@ -6,7 +6,7 @@ import { PATH_PATTERN, PRESET_NAME, runFields, secrets, senderFields } from "./m
 const presetName = z
   .string()
   .regex(PRESET_NAME, "use lower-case letters, digits and `-`")
-  .meta({ preset: true });
+  .meta({ offers: "presets" });
 
 const presetUse = z.strictObject({
   use: presetName.describe("The preset."),
