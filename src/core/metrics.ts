@@ -347,15 +347,8 @@ export function createMetrics() {
           ({ waiting }) => waiting,
         ],
       ]),
-    hookAnswered({
-      path,
-      outcome,
-      seconds,
-    }: {
-      path: string;
-      outcome: string;
-      seconds: number;
-    }): void {
+    hookAnswered(answer: { path: string; outcome: string; seconds: number }): void {
+      const { path, outcome, seconds } = answer;
       hooks.inc({ path: paths.has(path) ? path : OTHER, outcome });
       answers.observe({ outcome }, seconds);
       recent.answers.add(seconds);

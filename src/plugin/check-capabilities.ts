@@ -63,14 +63,6 @@ const KINDS: Record<Kind, { name: string; shape: z.ZodType }> = {
 };
 export const CAPABILITIES = Object.keys(KINDS) as Kind[];
 
-/** The value as an object whose members are its own: those of a class are inherited. */
-function readMembers(value: unknown, shape: z.ZodType): unknown {
-  if (typeof value !== "object" || value === null || !(shape instanceof z.ZodObject)) return value;
-  return Object.fromEntries(
-    Object.keys(shape.shape).map((key) => [key, (value as Record<string, unknown>)[key]]),
-  );
-}
-
 /** The problems of what a plugin's function of a kind returned. */
 function findProblems(kind: Kind, value: unknown, path: string): Issue[] {
   if (isFunction((value as { then?: unknown } | null | undefined)?.then))
@@ -81,7 +73,7 @@ function findProblems(kind: Kind, value: unknown, path: string): Issue[] {
       },
     ];
   const { name, shape } = KINDS[kind];
-  const checked = shape.safeParse(readMembers(value, shape));
+  const checked = shape.safeParse(value);
   return (checked.error?.issues ?? []).map((issue) => ({
     path,
     message: `what \`${kind}\` returns is not ${name}: ${renderPath(issue.path) || "it"} ${issue.message}`,

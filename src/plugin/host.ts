@@ -13,7 +13,6 @@ import {
   isChannel,
   readCatalog,
   userPlugins,
-  type CatalogEntry,
   type PluginLocation,
 } from "./locations.ts";
 import { addCapabilities, addStatic, claim, noOffers } from "./offers.ts";
@@ -227,37 +226,6 @@ function orderChannels(staging: Staging): Map<string, Channel> {
   return new Map(ordered.map(({ id, channel }) => [id, channel]));
 }
 
-/** Imports and takes over the plugins that have a file. Of Rouse's own only those that the config needs. */
-async function takeFiles(
-  locations: readonly PluginLocation[],
-  adopt: (plugin: Plugin, source: Origin) => Promise<void>,
-  catalog: readonly CatalogEntry[],
-  options: HostOptions,
-  staging: Staging,
-): Promise<void> {
-  for (const location of locations) {
-    const { builtin: id, origin } = location;
-    const entry = catalog.find((one) => one.id === id);
-    if (id !== undefined && !isNeeded(id, entry, options, staging)) {
-      staging.ids.set(id, origin);
-      staging.plugins.push({
-        id,
-        origin,
-        channel: entry !== undefined && isChannel(entry),
-        configured: false,
-      });
-      continue;
-    }
-    const imported = await importPlugin(location, options.baseDir);
-    staging.files.push(...imported.files);
-    if (imported.ok) await adopt(imported.value, location);
-    else {
-      staging.incomplete = true;
-      staging.issues.push(...imported.issues);
-    }
-  }
-}
-
 /**
  * Loads the plugins that a config needs: Rouse's own, those in `plugins` beside the config, those that `plugins` names,
  * and those that are there without a file. Makes what they offer, each whole or not at all, and starts nothing. All problems come back as issues.
@@ -288,15 +256,27 @@ export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> 
   const adopt = async (plugin: Plugin, source: Origin): Promise<void> => {
     if (!registerPlugin(plugin, source, staging)) return;
     const configured = await take(plugin, source, options, staging);
-    staging.plugins.push({
-      id: plugin.id,
-      origin: source.origin,
-      channel: hasChannel(plugin),
-      configured,
-    });
+    const { id } = plugin;
+    staging.plugins.push({ id, origin: source.origin, channel: hasChannel(plugin), configured });
   };
   const inline = checkInline(options, staging);
-  await takeFiles(locations, adopt, catalog, options, staging);
+  for (const location of locations) {
+    const { builtin: id, origin } = location;
+    const entry = catalog.find((one) => one.id === id);
+    if (id !== undefined && !isNeeded(id, entry, options, staging)) {
+      staging.ids.set(id, origin);
+      const channel = entry !== undefined && isChannel(entry);
+      staging.plugins.push({ id, origin, channel, configured: false });
+      continue;
+    }
+    const imported = await importPlugin(location, options.baseDir);
+    staging.files.push(...imported.files);
+    if (imported.ok) await adopt(imported.value, location);
+    else {
+      staging.incomplete = true;
+      staging.issues.push(...imported.issues);
+    }
+  }
   for (const [plugin, origin] of inline) await adopt(plugin, origin);
   staging.issues.push(...findUnknownSections(staging.sections, staging));
   const {

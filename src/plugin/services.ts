@@ -57,41 +57,34 @@ const RECOVERED_MS = 600_000;
 /** A service that does not end by then is left behind. */
 const END_MS = 5000;
 
-/** The states of the services. A change is logged. */
-class ServiceStates {
-  readonly #states = new Map<string, ServiceStatus>();
-  readonly #options: ServicesOptions;
-
-  constructor(options: ServicesOptions) {
-    this.#options = options;
-  }
-
-  /** Replaces all states: each service starts. */
-  reset(ids: readonly string[]): void {
-    this.#states.clear();
-    for (const id of ids)
-      this.#states.set(id, { id, ok: true, message: "starting", since: this.#options.clock.now() });
-  }
-
-  set(id: string, { ok, message }: ServiceState): void {
-    const { clock, log } = this.#options;
-    const before = this.#states.get(id);
-    if (before?.ok === ok && before.message === message) return;
-    this.#states.set(id, { id, ok, message, since: clock.now() });
-    if (!ok) log.warn({ plugin: id, reason: message }, "a plugin's service does not work");
-    else if (before && !before.ok) log.info({ plugin: id }, "a plugin's service works again");
-  }
-
-  list(): ServiceStatus[] {
-    return [...this.#states.values()];
-  }
+/** Creates the states of the services. A change is logged. */
+function createStates({ clock, log }: ServicesOptions) {
+  const states = new Map<string, ServiceStatus>();
+  const keep = (id: string, { ok, message }: ServiceState): void =>
+    void states.set(id, { id, ok, message, since: clock.now() });
+  return {
+    /** Replaces all states: each service starts. */
+    reset(ids: readonly string[]): void {
+      states.clear();
+      for (const id of ids) keep(id, { ok: true, message: "starting" });
+    },
+    set(id: string, state: ServiceState): void {
+      const before = states.get(id);
+      if (before?.ok === state.ok && before.message === state.message) return;
+      keep(id, state);
+      if (!state.ok)
+        log.warn({ plugin: id, reason: state.message }, "a plugin's service does not work");
+      else if (before && !before.ok) log.info({ plugin: id }, "a plugin's service works again");
+    },
+    list: (): ServiceStatus[] => [...states.values()],
+  };
 }
 
 /** Runs a service until `held` ends: whenever it ends by itself, it counts as failing and is started again. */
 async function supervise(
   { id, start }: NamedService,
   held: Held,
-  states: ServiceStates,
+  states: ReturnType<typeof createStates>,
   options: ServicesOptions,
 ): Promise<void> {
   const { hook, createCursor, createDocuments, clock, log } = options;
@@ -126,7 +119,7 @@ async function supervise(
 /** Runs the services of plugins, each in one gateway at a time. */
 export function createServices(options: ServicesOptions): Services {
   const { cluster, clock } = options;
-  const states = new ServiceStates(options);
+  const states = createStates(options);
   let running = new Map<string, NamedService["service"]>();
   /** Those that this gateway runs itself. */
   const here = new Set<string>();

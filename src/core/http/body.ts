@@ -91,22 +91,16 @@ export type CollectedBody = { ok: true; bytes: Buffer } | { ok: false; problem: 
  * Reads a body into memory within its limits. A declared length over the limit is refused before a byte is read. What is
  * left of a body that broke a limit stays unread: its connection must be closed. Never throws.
  */
-export function collectBody(
+export async function collectBody(
   source: Readable | ReadableStream<Uint8Array> | Uint8Array | null,
   declared: string | null | undefined,
   limits: BodyLimits,
 ): Promise<CollectedBody> {
-  if (Number(declared ?? 0) > limits.maxBytes)
-    return Promise.resolve({ ok: false, problem: "too_large" });
-  if (source === null) return Promise.resolve({ ok: true, bytes: Buffer.alloc(0) });
-  if (source instanceof Uint8Array) {
-    if (source.length > limits.maxBytes)
-      return Promise.resolve({ ok: false, problem: "too_large" });
-    return Promise.resolve({
-      ok: true,
-      bytes: Buffer.from(source.buffer, source.byteOffset, source.byteLength),
-    });
-  }
+  const known = source instanceof Uint8Array ? source.length : Number(declared ?? 0);
+  if (known > limits.maxBytes) return { ok: false, problem: "too_large" };
+  if (source === null) return { ok: true, bytes: Buffer.alloc(0) };
+  if (source instanceof Uint8Array)
+    return { ok: true, bytes: Buffer.from(source.buffer, source.byteOffset, source.byteLength) };
   // If this file is checked with a browser's types, `ReadableStream` is the browser's.
   return collect(
     source instanceof Readable
