@@ -42,15 +42,7 @@ export interface ServicesOptions {
   log: Logger;
 }
 
-export interface Services {
-  /** Ends the services that run and starts these. Resolves when the old ones have ended. */
-  replace(services: readonly NamedService[]): Promise<void>;
-  states(): readonly ServiceStatus[];
-  /** Passes a request to a service; undefined if the service handles no requests. */
-  request(id: string, request: Request): Promise<Response> | undefined;
-  /** Ends all; resolves when they have. */
-  close(): Promise<void>;
-}
+export type Services = ReturnType<typeof createServices>;
 
 /** A service that ran for so long has recovered: its next failure waits as the first. */
 const RECOVERED_MS = 600_000;
@@ -117,7 +109,7 @@ async function supervise(
 }
 
 /** Runs the services of plugins, each in one gateway at a time. */
-export function createServices(options: ServicesOptions): Services {
+export function createServices(options: ServicesOptions) {
   const { cluster, clock } = options;
   const states = createStates(options);
   let running = new Map<string, NamedService["service"]>();
@@ -154,7 +146,8 @@ export function createServices(options: ServicesOptions): Services {
   });
 
   return {
-    async replace(services) {
+    /** Ends the services that run and starts these. Resolves when the old ones have ended. */
+    async replace(services: readonly NamedService[]): Promise<void> {
       await close();
       stop = new AbortController();
       const { signal } = stop;
@@ -162,8 +155,9 @@ export function createServices(options: ServicesOptions): Services {
       states.reset(services.map(({ id }) => id));
       ended = Promise.all(services.map((named) => run(named, signal)));
     },
-    states: () => states.list(),
-    request(id, request) {
+    states: (): readonly ServiceStatus[] => states.list(),
+    /** Passes a request to a service; undefined if the service handles no requests. */
+    request(id: string, request: Request): Promise<Response> | undefined {
       const service = running.get(id);
       const answer = service?.request?.(request);
       // It may be news for the gateway that runs the service.
@@ -171,6 +165,7 @@ export function createServices(options: ServicesOptions): Services {
         void answer.then(({ ok }) => ok && cluster.tell("nudge", [id])).catch(() => undefined);
       return answer;
     },
+    /** Ends all; resolves when they have. */
     close,
   };
 }
