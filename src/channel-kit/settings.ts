@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { flag, optional, withDefault } from "../config/schema/common.ts";
 import { DM_POLICIES, type Channel } from "../contract/channel.ts";
 
 type ParsedRecipient = ReturnType<NonNullable<Channel["parseRecipient"]>>;
@@ -99,15 +98,21 @@ export function httpUrl(describe: string, fallback?: string) {
  * to its description.
  */
 export const typingSetting = (more = "") =>
-  flag(`Whether people see that the agent is typing while it works on an answer.${more}`, true);
+  z
+    .boolean()
+    .default(true)
+    .describe(`Whether people see that the agent is typing while it works on an answer.${more}`);
 
 /**
  * Returns whether people see the agent's text while it is written: the setting `streaming`, which the gateway reads.
  */
 export const streamingSetting = () =>
-  flag(
-    "Whether people see the text of an answer while it is written, in a message that is edited.",
-  );
+  z
+    .boolean()
+    .default(false)
+    .describe(
+      "Whether people see the text of an answer while it is written, in a message that is edited.",
+    );
 
 /**
  * The people who may write on a channel, and the recipients of its replies. The section is described by what their
@@ -141,14 +146,16 @@ export function channelConfig<T extends z.ZodRawShape>(own: T, { person, parseRe
       .array(entry)
       .prefault([])
       .describe(`Who may speak to the agent, each ${parsePerson.like}. Empty: no person may.`),
-    dmPolicy: withDefault(
-      z.enum(DM_POLICIES),
-      "allowlist",
-      "Who may write direct messages: `allowlist`, the people in `allowFrom`; `pairing`, also those whom you approve; `open`, everybody; `closed`, no person.",
-    ),
-    defaultTo: optional(
-      z.string().transform(checked(parseRecipient)),
-      `The recipient if none is named${to}.`,
-    ),
+    dmPolicy: z
+      .enum(DM_POLICIES)
+      .default("allowlist")
+      .describe(
+        "Who may write direct messages: `allowlist`, the people in `allowFrom`; `pairing`, also those whom you approve; `open`, everybody; `closed`, no person.",
+      ),
+    defaultTo: z
+      .string()
+      .transform(checked(parseRecipient))
+      .optional()
+      .describe(`The recipient if none is named${to}.`),
   });
 }

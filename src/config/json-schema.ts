@@ -134,11 +134,11 @@ function withReferences(schema: JsonSchema, files: boolean): JsonSchema {
   const others = [...variable, ...(files && type === "string" ? [FILE] : [])];
   if (others.length === 0) return schema;
   const { description, default: standard, ...rest } = schema;
-  const shown = {
-    ...(description === undefined ? {} : { description }),
-    ...(standard === undefined ? {} : { default: standard }),
+  return {
+    anyOf: [rest, ...others],
+    ...(description !== undefined && { description }),
+    ...(standard !== undefined && { default: standard }),
   };
-  return { anyOf: [rest, ...others], ...shown };
 }
 
 /** The schema of fields as they are written, before variables and files are put in. */

@@ -2,10 +2,10 @@ import { z } from "zod";
 import {
   duration,
   durationOr,
-  flag,
+  switchField,
   idText,
   list,
-  optional,
+  optionalField,
   positive,
   secretSchema,
   section,
@@ -31,9 +31,9 @@ export type ModelChoice = z.output<typeof modelChoice>;
 
 const heartbeatFields = {
   channel: z.string().describe("Where a heartbeat's reply goes."),
-  to: optional(z.string(), "The recipient on that channel."),
-  model: optional(z.string(), "The model of heartbeats; default the agent's."),
-  instructions: optional(z.string(), "Added to the agent's instructions in a heartbeat."),
+  to: optionalField(z.string(), "The recipient on that channel."),
+  model: optionalField(z.string(), "The model of heartbeats; default the agent's."),
+  instructions: optionalField(z.string(), "Added to the agent's instructions in a heartbeat."),
 };
 const EVERY = "Time between periodic heartbeats; 0 stops them, wakes still work.";
 
@@ -52,26 +52,29 @@ const heartbeatSchema = section("Turns of a main session about its system events
 const ownHeartbeatSchema = z
   .strictObject({
     ...heartbeatFields,
-    every: optional(duration, EVERY),
+    every: optionalField(duration, EVERY),
     channel: heartbeatFields.channel.optional(),
   })
   .describe("Changes `agents.defaults.heartbeat` for this agent.");
 
 export const agentSchema = z.strictObject({
   id: idText.describe("The agent's id."),
-  name: optional(z.string(), "The name people see."),
-  description: optional(z.string(), "One line about what the agent does."),
-  instructions: optional(z.string(), "The agent's own instructions."),
-  model: optional(
+  name: optionalField(z.string(), "The name people see."),
+  description: optionalField(z.string(), "One line about what the agent does."),
+  instructions: optionalField(z.string(), "The agent's own instructions."),
+  model: optionalField(
     modelChoice,
     "`<provider>/<model>` or an alias, or `{ primary, fallbacks: [...] }`; default `agents.defaults.model`.",
   ),
-  thinking: optional(thinking, "How much the model thinks before it answers."),
+  thinking: optionalField(thinking, "How much the model thinks before it answers."),
   tools: list(
     z.string(),
     "Tools the agent may use: `<server>.<tool>`, with the name of an MCP server or a plugin; `*` stands for any characters (`crm.*`), `!` takes away (`!crm.delete_*`). In hook runs and heartbeats only those that `hooks.tools` or the mapping names too.",
   ),
-  approve: optional(approve, "Calls that wait for a person. Default: `agents.defaults.approve`."),
+  approve: optionalField(
+    approve,
+    "Calls that wait for a person. Default: `agents.defaults.approve`.",
+  ),
   knowledge: withDefault(
     z.enum(["off", "tool", "auto"]),
     "tool",
@@ -83,15 +86,15 @@ export const agentSchema = z.strictObject({
 
 export const agentsSchema = section("Agents and their defaults.", {
   defaults: section("What holds for all agents.", {
-    model: optional(
+    model: optionalField(
       modelChoice,
       "The model of agents without one. Default: by a key in the environment, else `builtin/echo`.",
     ),
-    models: optional(
+    models: optionalField(
       z.array(z.string()),
       "Models that requests and mappings may choose. Not set: any configured; empty: none.",
     ),
-    thinking: optional(thinking, "The thinking level of agents that name none."),
+    thinking: optionalField(thinking, "The thinking level of agents that name none."),
     approve: withDefault(
       approve,
       [],
@@ -108,7 +111,7 @@ export const agentsSchema = section("Agents and their defaults.", {
       20_000,
       "Bytes of a tool's result in one piece; the model reads the rest with `read_result`.",
     ),
-    checkpoints: flag(
+    checkpoints: switchField(
       "Summarise older turns when the window of the model is full; else they are left out.",
       true,
     ),
@@ -127,10 +130,10 @@ export const modelsSchema = section("Model providers, short names and prices.", 
           .string()
           .meta({ offers: "providerTypes" })
           .describe("Which API the provider speaks: the type of a plugin's provider."),
-        baseUrl: optional(z.url(), "Base address; required for `openai-compatible`."),
-        apiKey: optional(secretSchema, "The provider's API key."),
+        baseUrl: optionalField(z.url(), "Base address; required for `openai-compatible`."),
+        apiKey: optionalField(secretSchema, "The provider's API key."),
         headers: withDefault(z.record(z.string(), secretSchema), {}, "Headers of each request."),
-        contextTokens: optional(
+        contextTokens: optionalField(
           z.union([positive, z.record(z.string(), positive)]),
           "The window of its models in tokens, or of each model by its name; default 128000.",
         ),
@@ -154,11 +157,11 @@ export const modelsSchema = section("Model providers, short names and prices.", 
       z.string(),
       z.strictObject({
         input: z.number().min(0).describe("A million input tokens."),
-        cachedInput: optional(
+        cachedInput: optionalField(
           z.number().min(0),
           "A million input tokens that the provider had in its cache; default `input`.",
         ),
-        cacheWrite: optional(
+        cacheWrite: optionalField(
           z.number().min(0),
           "A million input tokens that the provider wrote to its cache; default `input`.",
         ),

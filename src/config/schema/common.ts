@@ -66,7 +66,7 @@ export const text = z.string().min(1);
 export const positive = z.int().positive();
 
 /** A field that may be left out. */
-export const optional = <T extends z.ZodType>(schema: T, description: string) =>
+export const optionalField = <T extends z.ZodType>(schema: T, description: string) =>
   schema.optional().describe(description);
 
 /** A field that has a value if it is left out. */
@@ -77,7 +77,7 @@ export const withDefault = <T extends z.ZodType>(
 ) => schema.default(standard).describe(description);
 
 /** A switch, which is off unless `standard` says otherwise. */
-export const flag = (description: string, standard = false) =>
+export const switchField = (description: string, standard = false) =>
   withDefault(z.boolean(), standard, description);
 
 /** A list, which is empty if it is left out. */
@@ -93,7 +93,7 @@ export const section = <T extends z.ZodRawShape>(description: string, fields: T)
 
 /** A section that may be left out. */
 export const optionalSection = <T extends z.ZodRawShape>(description: string, fields: T) =>
-  optional(z.strictObject(fields), description);
+  optionalField(z.strictObject(fields), description);
 
 /** A secret as the config holds it once `${ENV}` and `{ file }` are resolved. */
 export const secretSchema = z.string().min(1).meta({ secret: true });

@@ -2,10 +2,10 @@ import { z } from "zod";
 import {
   duration,
   durationOr,
-  flag,
+  switchField,
   idText,
   list,
-  optional,
+  optionalField,
   optionalSection,
   positive,
   secretSchema,
@@ -22,12 +22,15 @@ export const CONSOLE_MODES = ["off", "read", "edit"] as const;
 export const gatewaySchema = section("The gateway's address and port, and the operator's access.", {
   host: withDefault(text, "127.0.0.1", "Address to listen on."),
   port: withDefault(z.int().min(0).max(65535), 7420, "Port to listen on; 0 takes a free one."),
-  adminPort: optional(
+  adminPort: optionalField(
     z.int().min(0).max(65535),
     "Serve /admin, /metrics and /console on this port alone.",
   ),
-  token: optional(secretSchema, "The operator's token. Default: generated in the state folder."),
-  publicUrl: optional(z.url(), "The address under which senders reach the gateway."),
+  token: optionalField(
+    secretSchema,
+    "The operator's token. Default: generated in the state folder.",
+  ),
+  publicUrl: optionalField(z.url(), "The address under which senders reach the gateway."),
   trustedProxies: list(z.string(), "Addresses or CIDR ranges whose X-Forwarded-For is used."),
   keepAliveSeconds: withDefault(
     z.int().min(1).max(86_400),
@@ -39,15 +42,15 @@ export const gatewaySchema = section("The gateway's address and port, and the op
     20,
     "How long running turns may go on after SIGTERM.",
   ),
-  console: optional(
+  console: optionalField(
     z.enum(CONSOLE_MODES),
     'The operator\'s page: not served, without changes of files, or with changes of mappings. Default: `"edit"` on a loopback address without `publicUrl`, else `"read"`.',
   ),
-  docs: flag("Serve /openapi.json and /docs.", true),
+  docs: switchField("Serve /openapi.json and /docs.", true),
 });
 
 export const storeSchema = section("The store of events and runs, and how long it keeps them.", {
-  url: optional(
+  url: optionalField(
     secretSchema,
     'Where work is kept: "sqlite:<path>" or "postgres://user:password@host/database". Default: "sqlite:<stateDir>/rouse.db".',
   ),
@@ -89,7 +92,7 @@ const corsSchema = z
         .toLowerCase(),
       'Origins that may use the API; `"*"` is every origin.',
     ),
-    credentials: flag('Let browsers send cookies along. Not together with `"*"`.'),
+    credentials: switchField('Let browsers send cookies along. Not together with `"*"`.'),
   })
   .refine(({ origins, credentials }) => !credentials || !origins.includes("*"), {
     path: ["credentials"],
@@ -102,19 +105,19 @@ export const platformSchema = section("The API for programs that talk to agents.
   apiKeys: list(
     z.strictObject({
       id: idText.describe("Names the key; sessions belong to it."),
-      key: optional(secretSchema, "The key itself, at least 16 characters."),
-      hash: optional(
+      key: optionalField(secretSchema, "The key itself, at least 16 characters."),
+      hash: optionalField(
         z.string().regex(/^(?:sha256:)?[0-9a-f]{64}$/, "write the SHA-256 of the key in hex"),
         "Its SHA-256 in hex, in place of the key.",
       ),
-      tenant: optional(idText, "The tenant of its documents. Default: the key's id."),
-      agents: optional(z.array(z.string()), "The agents it may use; default all."),
+      tenant: optionalField(idText, "The tenant of its documents. Default: the key's id."),
+      agents: optionalField(z.array(z.string()), "The agents it may use; default all."),
       scopes: withDefault(z.array(z.enum(SCOPES)), ["chat", "agents:read"], "What it may do."),
       rateLimit: optionalSection("Requests within a time; more are answered 429.", {
         requests: positive.describe("How many requests."),
         per: duration.describe("Within this time."),
       }),
-      userAsSession: flag("Take the field `user` for the session's id."),
+      userAsSession: switchField("Take the field `user` for the session's id."),
       clean: withDefault(
         z.enum(CLEANING),
         "images",

@@ -3,9 +3,9 @@ import { QUERY_TOKEN } from "../../core/http/deprecation.ts";
 import {
   duration,
   durationOr,
-  flag,
+  switchField,
   list,
-  optional,
+  optionalField,
   optionalSection,
   positive,
   secretSchema,
@@ -21,14 +21,14 @@ import { presetsSchema } from "./preset.ts";
 export const transformPermissionsSchema = section("Further permissions of transform modules.", {
   read: list(text, "Further folders and files that modules may read."),
   write: list(text, "Folders and files that modules may write."),
-  childProcess: flag("Let modules start child processes, without these limits."),
-  worker: flag("Let modules start worker threads, which can send signals."),
-  addons: flag("Let modules load native addons, without these limits."),
+  childProcess: switchField("Let modules start child processes, without these limits."),
+  worker: switchField("Let modules start worker threads, which can send signals."),
+  addons: switchField("Let modules load native addons, without these limits."),
 });
 
 const fields = {
-  enabled: optional(z.boolean(), "Default: true if there is no config file, else false."),
-  token: optional(
+  enabled: optionalField(z.boolean(), "Default: true if there is no config file, else false."),
+  token: optionalField(
     z.union([secretSchema, z.array(secretSchema).min(1)]),
     "The hook token, or several during a rotation.",
   ),
@@ -40,13 +40,13 @@ const fields = {
   transformsDir: withDefault(z.string(), "transforms", "Folder of transform modules."),
   maxBodyBytes: withDefault(positive, 262_144, "The largest body."),
   bodyTimeoutSeconds: withDefault(z.number().positive(), 30, "How long a body may take to arrive."),
-  allowQueryToken: flag(
+  allowQueryToken: switchField(
     `Accept \`?token=\`, with a warning. Deprecated: it goes on ${QUERY_TOKEN.until}.`,
     true,
   ),
-  allowRequestSessionKey: flag("Accept `sessionKey` in a request.", true),
-  allowRequestRecipient: flag("Accept `to` and `channel` in a request.", true),
-  allowedSessionKeyPrefixes: optional(
+  allowRequestSessionKey: switchField("Accept `sessionKey` in a request.", true),
+  allowRequestRecipient: switchField("Accept `to` and `channel` in a request.", true),
+  allowedSessionKeyPrefixes: optionalField(
     z
       .array(text.max(100))
       .min(1, "name at least one prefix, or leave the key out to allow every session key"),
@@ -61,7 +61,7 @@ const fields = {
     .optional()
     .transform((ids) => (ids?.includes("*") ? undefined : ids))
     .describe('Agents that hooks may use; `["*"]` means all. Default: all.'),
-  defaultSessionKey: optional(
+  defaultSessionKey: optionalField(
     z.string(),
     "The session key if the event has none. Default: a new one, `hook:<uuid>`, or the first allowed prefix and a UUID.",
   ),
@@ -75,7 +75,7 @@ const fields = {
     .describe(
       "How long raw bodies are kept for replay. With 0, nothing that hooks said is kept once the work is done, not in the history either, and of steps only names and times. Answers of the platform API are kept as their caller wishes (`store`).",
     ),
-  limits: optional(limitsSchema, "Limits of all hooks together."),
+  limits: optionalField(limitsSchema, "Limits of all hooks together."),
   rateLimit: optionalSection(
     "A caller that sends more is answered 429 with Retry-After; nothing of it is kept.",
     {
@@ -101,7 +101,10 @@ const fields = {
     z.string(),
     "The agent's own tools that hook runs and heartbeats may use, as patterns (`agents.list[].tools`). No tool is added.",
   ),
-  allowedLinkHosts: optional(z.array(z.string()), "Links to other hosts are removed from replies."),
+  allowedLinkHosts: optionalField(
+    z.array(z.string()),
+    "Links to other hosts are removed from replies.",
+  ),
   maxMessageChars: withDefault(positive, 32_000, "Longer messages are cut, with a mark."),
   maxActions: withDefault(positive, 1000, "The most actions of one event."),
   transformTimeoutSeconds: withDefault(z.number().positive(), 5, "Time for one transform."),

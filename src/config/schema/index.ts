@@ -2,9 +2,9 @@ import { z } from "zod";
 import { agentsSchema, modelsSchema } from "./agents.ts";
 import {
   durationOr,
-  flag,
+  switchField,
   idText,
-  optional,
+  optionalField,
   optionalSection,
   positive,
   secretSchema,
@@ -31,9 +31,12 @@ const alertsSchema = section("What is reported without being asked for.", {
   failures: section(
     "Reports failures: once for each group, again if a resolved one comes back, and once a day for each path whose requests are rejected and not sent again.",
     {
-      channel: optional(text, "The channel that gets a message."),
-      to: optional(text, "Who gets it there. Default: the channel's `defaultTo`."),
-      callback: optional(callbackSchema, "Post the group to an address, signed as receipts are."),
+      channel: optionalField(text, "The channel that gets a message."),
+      to: optionalField(text, "Who gets it there. Default: the channel's `defaultTo`."),
+      callback: optionalField(
+        callbackSchema,
+        "Post the group to an address, signed as receipts are.",
+      ),
     },
   ),
 });
@@ -66,13 +69,13 @@ const attachmentsSchema = section("Files that people send on channels.", {
   timeout: durationOr("60s").describe("Time for fetching one file, with retries."),
 });
 
-const languageSchema = optional(
+const languageSchema = optionalField(
   z.enum(LANGUAGES),
   "The language of Rouse's own messages if the channel does not tell it. Default: English.",
 );
 
 const threadsSchema = section("Threads of groups and channels.", {
-  follow: flag("Continue a thread in which the agent has answered without a mention.", true),
+  follow: switchField("Continue a thread in which the agent has answered without a mention.", true),
   messages: withDefault(
     z.int().min(0).max(100),
     20,
@@ -87,7 +90,7 @@ const transcriptionSchema = optionalSection(
       "One of `models.providers`, of type `openai` or `openai-compatible`.",
     ),
     model: text.describe("The provider's name of the model, such as `whisper-1`."),
-    language: optional(
+    language: optionalField(
       z.string().regex(/^[a-z]{2,3}$/, "write a language as ISO 639 does, such as `en`"),
       "The spoken language. Default: the model finds out.",
     ),
@@ -125,7 +128,7 @@ const pluginsSchema = withDefault(
  * `channels.<id>`, `plugins.settings.<id>` and unknown members of `hooks` belong to plugins, which check them with their own schemas.
  */
 export const configSchema = z.strictObject({
-  $schema: optional(z.string(), "For editors."),
+  $schema: optionalField(z.string(), "For editors."),
   gateway: gatewaySchema,
   hooks: hooksSchema,
   agents: agentsSchema,
@@ -151,7 +154,7 @@ export const configSchema = z.strictObject({
   runs: runsSchema,
   delivery: deliverySchema,
   alerts: alertsSchema,
-  stateDir: optional(
+  stateDir: optionalField(
     z.string(),
     "Folder of everything Rouse keeps. Default: `.rouse` beside the config.",
   ),

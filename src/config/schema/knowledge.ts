@@ -2,7 +2,7 @@ import { z } from "zod";
 import {
   durationOr,
   idText,
-  optional,
+  optionalField,
   optionalSection,
   positive,
   section,
@@ -46,7 +46,7 @@ export const knowledgeSchema = section("Documents that agents search.", {
       50,
       "The number of first passages that it orders.",
     ),
-    minScore: optional(
+    minScore: optionalField(
       z.number(),
       'With `knowledge: "auto"`, leave out passages with a lower score of this model.',
     ),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import {
   list,
-  optional,
+  optionalField,
   optionalSection,
   positive,
   secretSchema,
@@ -19,13 +19,13 @@ const money = z.string().transform((text, context) => {
 
 /** Limits of what a hook may spend. Work over a limit waits and is not lost. */
 export const limitsSchema = z.strictObject({
-  runsPerHour: optional(positive, "Runs that start within any hour; more are parked."),
-  concurrent: optional(positive, "Runs at the same time; more are parked."),
-  tokensPerDay: optional(positive, "Tokens within any 24 hours; then runs are parked."),
+  runsPerHour: optionalField(positive, "Runs that start within any hour; more are parked."),
+  concurrent: optionalField(positive, "Runs at the same time; more are parked."),
+  tokensPerDay: optionalField(positive, "Tokens within any 24 hours; then runs are parked."),
   budget: optionalSection("Costs of runs; each model needs a price (`models.prices`).", {
     perDay: money.describe("Costs within any 24 hours, such as `5 USD`; then runs are parked."),
   }),
-  queue: optional(positive, "Runs that may wait before hooks are answered 503."),
+  queue: optionalField(positive, "Runs that may wait before hooks are answered 503."),
 });
 export type LimitsConfig = z.output<typeof limitsSchema>;
 
@@ -38,7 +38,7 @@ export const coalesceSchema = z
       .positive()
       .max(86_400)
       .describe("The run starts this long after the last event."),
-    maxSeconds: optional(
+    maxSeconds: optionalField(
       z.number().positive().max(86_400),
       "At the latest this long after the first event; default ten times windowSeconds.",
     ),
@@ -61,7 +61,7 @@ export const ignoreSelfSchema = z.strictObject({
   from: list(text, "Fields that name who caused the event, such as `sender.login`."),
   text: list(text, "Fields that may carry the marker, such as `comment.body`."),
   accounts: list(text, "The agent's accounts at the sender: logins or ids."),
-  marker: optional(
+  marker: optionalField(
     z.string().min(4).max(100),
     "Text that is added to the replies of this hook's runs.",
   ),

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import {
-  flag,
+  switchField,
   idText,
   list,
-  optional,
+  optionalField,
   positive,
   secretSchema,
   summary,
@@ -85,37 +85,37 @@ const hookPath = z
   .regex(PATH_PATTERN, "use segments of letters, digits, `.`, `_` and `-`, joined by `/`");
 
 export const matchSchema = z.strictObject({
-  path: optional(
+  path: optionalField(
     z.union([hookPath, z.array(hookPath).min(1)]),
     "The hook's path below `hooks.path`, or a list of them.",
   ),
-  source: optional(condition, "Condition on the body's `source` field."),
-  headers: optional(fieldConditions("flat"), "Conditions on headers, by lower-case name."),
-  query: optional(fieldConditions("flat"), "Conditions on query parameters."),
-  payload: optional(
+  source: optionalField(condition, "Condition on the body's `source` field."),
+  headers: optionalField(fieldConditions("flat"), "Conditions on headers, by lower-case name."),
+  query: optionalField(fieldConditions("flat"), "Conditions on query parameters."),
+  payload: optionalField(
     fieldConditions("payload"),
     "Conditions on payload fields; keys are plain paths such as `pull_request.base.ref`.",
   ),
-  when: optional(z.string(), "A JSONata expression that must give true."),
+  when: optionalField(z.string(), "A JSONata expression that must give true."),
 });
 
 export const secrets = z.union([secretSchema, z.array(secretSchema).min(1)]);
 
 /** Fields of a path's authentication by a scheme, and of the use of a preset that has one. */
 export const senderFields = {
-  verifyToken: optional(secretSchema, "The token of the sender's handshake."),
-  audience: optional(z.string(), "The audience of the sender's tokens (OpenID Connect)."),
-  email: optional(z.string(), "The account that the tokens are for (OpenID Connect)."),
-  duplicate: optional(duplicateSchema, "Recognition of repeats, instead of the scheme's."),
+  verifyToken: optionalField(secretSchema, "The token of the sender's handshake."),
+  audience: optionalField(z.string(), "The audience of the sender's tokens (OpenID Connect)."),
+  email: optionalField(z.string(), "The account that the tokens are for (OpenID Connect)."),
+  duplicate: optionalField(duplicateSchema, "Recognition of repeats, instead of the scheme's."),
 };
 
 /** Fields of a mapping, and of the use of a preset for all of its mappings. */
 export const runFields = {
-  summary: optional(summary, "Default: `hooks.summary`."),
-  approve: optional(approve, "Calls that wait for a person, besides the agent's `approve`."),
-  coalesce: optional(coalesceSchema, "Collect events and run once for all of them."),
-  callback: optional(callbackSchema, "Post the receipt of each ended run to an address."),
-  lint: optional(lintSchema, "Which warnings are not wanted."),
+  summary: optionalField(summary, "Default: `hooks.summary`."),
+  approve: optionalField(approve, "Calls that wait for a person, besides the agent's `approve`."),
+  coalesce: optionalField(coalesceSchema, "Collect events and run once for all of them."),
+  callback: optionalField(callbackSchema, "Post the receipt of each ended run to an address."),
+  lint: optionalField(lintSchema, "Which warnings are not wanted."),
 };
 
 /** Authentication of a path's callers. Signature schemes are named, or written out. */
@@ -131,10 +131,10 @@ export const authSchema = z.union([
     scheme: z
       .union([z.string(), schemeSchema])
       .describe("The name of a signature scheme, or one of your own."),
-    secret: optional(secrets, "The signing secret, or several during a rotation."),
+    secret: optionalField(secrets, "The signing secret, or several during a rotation."),
     ...senderFields,
-    jwks: optional(z.url(), "Another address of the issuer's keys (OpenID Connect)."),
-    topicArn: optional(
+    jwks: optionalField(z.url(), "Another address of the issuer's keys (OpenID Connect)."),
+    topicArn: optionalField(
       z.union([text, z.array(text).min(1)]),
       "The topic whose messages are accepted, or several (schemes with a certificate).",
     ),
@@ -142,46 +142,46 @@ export const authSchema = z.union([
 ]);
 export type SchemeAuth = Extract<z.output<typeof authSchema>, { scheme: unknown }>;
 
-const template = (what: string) => optional(z.string(), `${what} A template.`);
+const template = (what: string) => optionalField(z.string(), `${what} A template.`);
 /** A template, or one for each line. */
 const templateLines = (what: string) =>
-  optional(
+  optionalField(
     z.union([z.string(), z.array(z.string()).min(1)]),
     `${what} A template, or a list with one for each line.`,
   );
 
 export const mappingSchema = z.strictObject({
-  id: optional(
+  id: optionalField(
     idText,
     "The mapping's id in receipts and logs. Default: its first path, or `any`, with `#2`, `#3`, … if that is taken.",
   ),
-  enabled: flag(
+  enabled: switchField(
     "`false`: takes no events. The path and its authentication stay; events are recorded as unmatched.",
     true,
   ),
   match: matchSchema.prefault({}).describe("Which hooks the mapping takes."),
-  auth: optional(authSchema, "Authentication of this path; default the hook token."),
-  methods: optional(
+  auth: optionalField(authSchema, "Authentication of this path; default the hook token."),
+  methods: optionalField(
     z.array(z.enum(["POST", "GET"])).min(1),
     "`GET` makes the query the payload; needs `dedupeKey`.",
   ),
-  allowIps: optional(
+  allowIps: optionalField(
     z.array(z.string()).min(1),
     "Addresses or CIDR ranges that may call this path.",
   ),
-  maxBodyBytes: optional(positive, "The largest body of this path."),
-  body: optional(
+  maxBodyBytes: optionalField(positive, "The largest body of this path."),
+  body: optionalField(
     z.enum(["json", "text", "form"]),
     "The format of the bodies. Default: by their content type.",
   ),
   keepHeaders: list(text, "Headers to keep besides those that the mapping names, for its module."),
   keepQuery: list(text, "Further query parameters that are kept."),
-  validate: optional(
+  validate: optionalField(
     z.union([z.string(), z.record(z.string(), z.unknown())]),
     "JSON Schema of the payload, inline or the path of a file.",
   ),
-  forEach: optional(z.string(), "JSONata that gives a list: one action for each item."),
-  continue: flag("Go on to the next mapping that matches as well."),
+  forEach: optionalField(z.string(), "JSONata that gives a list: one action for each item."),
+  continue: switchField("Go on to the next mapping that matches as well."),
   action: withDefault(z.enum(["wake", "agent"]), "agent", "What the hook becomes."),
   event: template(
     "The event's name, such as `issue.opened`, by which a preset's `events` chooses.",
@@ -189,83 +189,83 @@ export const mappingSchema = z.strictObject({
   name: template("The hook's name in summaries."),
   agentId: template("The agent that takes the turn."),
   sessionKey: template("Turns with the same key are one conversation, in order."),
-  instructions: optional(
+  instructions: optionalField(
     z.string(),
     "The operator's own words for the agent, outside the boundary. Not a template.",
   ),
   messageTemplate: templateLines("The message to the agent."),
   textTemplate: templateLines("The text of a wake action."),
-  wakeMode: optional(wakeMode, "`now` starts a heartbeat immediately."),
-  deliver: optional(z.boolean(), "Send the reply to a channel (default true)."),
+  wakeMode: optionalField(wakeMode, "`now` starts a heartbeat immediately."),
+  deliver: optionalField(z.boolean(), "Send the reply to a channel (default true)."),
   channel: template("The channel, or `last`."),
   to: template("The recipient on that channel."),
   model: template("`<provider>/<model>` or an alias."),
-  thinking: optional(z.union([thinking, z.string()]), "Thinking level. A template."),
-  timeoutSeconds: optional(z.number().positive(), "Time for the turn."),
-  allowUnsafeExternalContent: flag("Take the boundary's markers away for this hook alone."),
-  transform: optional(
+  thinking: optionalField(z.union([thinking, z.string()]), "Thinking level. A template."),
+  timeoutSeconds: optionalField(z.number().positive(), "Time for the turn."),
+  allowUnsafeExternalContent: switchField("Take the boundary's markers away for this hook alone."),
+  transform: optionalField(
     z.union([
       z.strictObject({
         module: text.describe(
           "A file in `hooks.transformsDir`, or `<plugin>/<name>` for a module that a plugin brings.",
         ),
-        export: optional(text, "The function's name; default the module's default export."),
+        export: optionalField(text, "The function's name; default the module's default export."),
       }),
       z.strictObject({ jsonata: text.describe("A JSONata expression.") }),
     ]),
     "A module in `hooks.transformsDir`, or JSONata, that gives a partial action, a list of them, or null.",
   ),
   dedupeKey: template("Actions with the same key are done once."),
-  tools: optional(
+  tools: optionalField(
     z.array(z.string()),
     "The agent's own tools that runs may use, instead of `hooks.tools`, without being asked again. No tool is added.",
   ),
-  limits: optional(limitsSchema, "Limits of its runs."),
-  ignoreSelf: optional(ignoreSelfSchema, "Skip events that the agent itself has caused."),
+  limits: optionalField(limitsSchema, "Limits of its runs."),
+  ignoreSelf: optionalField(ignoreSelfSchema, "Skip events that the agent itself has caused."),
   ...runFields,
-  shadow: flag("Record what would be done, and do nothing."),
-  strict: flag("Refuse the event when a template misses a field."),
+  shadow: switchField("Record what would be done, and do nothing."),
+  strict: switchField("Refuse the event when a template misses a field."),
 });
 export type MappingConfig = z.output<typeof mappingSchema>;
 
 /** The setup at the sender, for a person and for a test that stands in for the sender. */
 const setupSchema = z.strictObject({
-  where: optional(z.string(), "Where webhooks are registered at the sender."),
-  secret: optional(
+  where: optionalField(z.string(), "Where webhooks are registered at the sender."),
+  secret: optionalField(
     z.enum(["chosen", "shown", "sent"]),
     "Who makes the secret: `chosen` by you, `shown` by the sender, or `sent` by it in its first request.",
   ),
-  eventHeaders: optional(
+  eventHeaders: optionalField(
     z.record(z.string(), z.string()),
     "Headers that name the event: `{event}` is the whole name, `{kind}` what stands before its first dot.",
   ),
 });
 
 const sampleSchema = z.strictObject({
-  event: optional(
+  event: optionalField(
     z.string(),
     "The event as the sender's headers name it. Default: the sample's name.",
   ),
-  contentType: optional(z.string(), 'Default: "application/json".'),
+  contentType: optionalField(z.string(), 'Default: "application/json".'),
   body: z.unknown().describe("The body: text as it is, anything else as JSON."),
 });
 
 /** A preset or a file of `mappingsDir`. */
 export const mappingFileSchema = z.strictObject({
-  $schema: optional(z.string(), "For editors."),
+  $schema: optionalField(z.string(), "For editors."),
   id: idText.describe("Names the file."),
   version: withDefault(z.literal(1), 1, "The version of this format."),
-  preset: flag(
+  preset: switchField(
     "`true`: a preset, live only if `hooks.presets` names it. Else a file of `hooks.mappingsDir` is live by itself.",
   ),
-  description: optional(z.string(), "What the mappings are for."),
-  auth: optional(authSchema, "Authentication of all its paths; default the hook token."),
-  maxBodyBytes: optional(positive, "The largest body of its paths."),
-  setup: optional(
+  description: optionalField(z.string(), "What the mappings are for."),
+  auth: optionalField(authSchema, "Authentication of all its paths; default the hook token."),
+  maxBodyBytes: optionalField(positive, "The largest body of its paths."),
+  setup: optionalField(
     setupSchema,
     "What a person, and a test that stands in for the sender, have to know of it.",
   ),
-  samples: optional(
+  samples: optionalField(
     z.record(z.string(), sampleSchema),
     "Bodies that `rouse hooks send --sample` posts, by name.",
   ),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { durationOr, idText, list, optional, section, withDefault } from "./common.ts";
+import { durationOr, idText, list, optionalField, section, withDefault } from "./common.ts";
 
 const text = z.string().trim().min(1);
 /** An id as channels give it; a number may stand without quotes. */
@@ -31,18 +31,21 @@ const channelIds = z.union(
   "must be an id or a list of ids",
 );
 
-export const ownerSchema = optional(
+export const ownerSchema = optionalField(
   z.record(text, channelIds),
   "The owner's ids, by channel. Default: the only person in allowFrom, if each kind of channel has one.",
 );
 
 const bindingSchema = z.strictObject({
   channel: text.describe("A channel's id or another name of it."),
-  account: optional(text, "One of its `accounts`. Default: all."),
-  room: optional(channelId, "The id of a group or conversation, as `to` gives it. Default: all."),
-  person: optional(channelId, "The id of who writes, as in allowFrom. Default: everybody."),
+  account: optionalField(text, "One of its `accounts`. Default: all."),
+  room: optionalField(
+    channelId,
+    "The id of a group or conversation, as `to` gives it. Default: all.",
+  ),
+  person: optionalField(channelId, "The id of who writes, as in allowFrom. Default: everybody."),
   agent: text.describe("The agent that answers."),
-  choices: optional(
+  choices: optionalField(
     z.array(text),
     "Further agents, to which people may switch their conversation with `/agent <id>`. Default: none.",
   ),

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import {
   duration,
-  flag,
+  switchField,
   list,
-  optional,
+  optionalField,
   optionalSection,
   positive,
   text,
@@ -13,11 +13,11 @@ import {
 /** The place of a value in a request: in a header, a query parameter or the JSON body (`data.id`, `value[].state`). */
 const source = z
   .strictObject({
-    header: optional(text, "A header."),
-    query: optional(text, "A query parameter."),
-    body: optional(text, "A path in the JSON body."),
-    split: optional(text, "The value is a list with this between its entries."),
-    prefix: optional(text, "Only entries that begin so count; what follows is the value."),
+    header: optionalField(text, "A header."),
+    query: optionalField(text, "A query parameter."),
+    body: optionalField(text, "A path in the JSON body."),
+    split: optionalField(text, "The value is a list with this between its entries."),
+    prefix: optionalField(text, "Only entries that begin so count; what follows is the value."),
   })
   .refine(
     (value) =>
@@ -47,28 +47,28 @@ const encoding = z.enum(["hex", "base64"]);
 /** Which requests a handshake answers: all fields that are given have to be so. */
 const when = z.strictObject({
   method: z.enum(["GET", "POST", "HEAD", "OPTIONS"]).describe("The request's method."),
-  headers: optional(
+  headers: optionalField(
     z.record(z.string(), z.string()),
     "Headers that have these values; `*` is any.",
   ),
-  query: optional(
+  query: optionalField(
     z.record(z.string(), z.string()),
     "Parameters that have these values; `*` is any.",
   ),
-  body: optional(
+  body: optionalField(
     z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
     "Body fields that have these values; `*` is any.",
   ),
-  bodyOnly: optional(z.boolean(), "The body has no other fields than those of `body`."),
-  verifyToken: optional(z.string(), "The query parameter that holds the secret."),
-  pendingSecret: optional(z.boolean(), "Only while the secret is still the word `pending`."),
+  bodyOnly: optionalField(z.boolean(), "The body has no other fields than those of `body`."),
+  verifyToken: optionalField(z.string(), "The query parameter that holds the secret."),
+  pendingSecret: optionalField(z.boolean(), "Only while the secret is still the word `pending`."),
 });
 
 /** The answer to a handshake. `echo` is a value of the request, `hmac` one that is signed with the secret. */
 const respond = z.strictObject({
   status: withDefault(z.int(), 200, "The answer's status."),
   type: withDefault(z.enum(["text", "json", "none"]), "text", "The answer's body."),
-  echo: optional(source, "Text: the value itself. JSON: `{{echo}}` in `json` stands for it."),
+  echo: optionalField(source, "Text: the value itself. JSON: `{{echo}}` in `json` stands for it."),
   hmac: optionalSection(
     "A value of the request, signed with the secret; without a signature only letters, digits, `_` and `-`, and not for POST.",
     {
@@ -77,11 +77,14 @@ const respond = z.strictObject({
       encoding: withDefault(encoding, "hex", "How the result is written."),
     },
   ),
-  json: optional(
+  json: optionalField(
     z.record(z.string(), z.unknown()),
     'Members of a JSON answer; "{{echo}}" and "{{hmac}}" are put in.',
   ),
-  headers: optional(z.record(z.string(), z.string()), 'Further headers; "{{echo}}" is put in.'),
+  headers: optionalField(
+    z.record(z.string(), z.string()),
+    'Further headers; "{{echo}}" is put in.',
+  ),
 });
 
 export const handshakeSchema = z.strictObject({
@@ -90,8 +93,8 @@ export const handshakeSchema = z.strictObject({
     .describe("True: answered after the signature was checked. Else anyone is answered."),
   when: when.describe("Which requests it answers."),
   respond: respond.prefault({}).describe("What it answers."),
-  note: optional(source, "A value that the operator has to be shown."),
-  confirm: optional(
+  note: optionalField(source, "A value that the operator has to be shown."),
+  confirm: optionalField(
     source,
     "The place of the address that is fetched to confirm, before the answer. Only on `certificate.hosts`, only signed.",
   ),
@@ -166,44 +169,44 @@ export type DuplicateRule = z.output<typeof duplicateSchema>;
 /** The sender's behaviour after answers that are errors, as it documents it. What it does not document is left out. */
 const senderSchema = z.strictObject({
   name: text.describe("The sender's name, as it writes it."),
-  timeoutSeconds: optional(z.number().positive(), "How long it waits for an answer."),
-  retries: optional(
+  timeoutSeconds: optionalField(z.number().positive(), "How long it waits for an answer."),
+  retries: optionalField(
     z.int().nonnegative(),
     "How often it repeats a delivery that failed; 0: never.",
   ),
-  retryWindow: optional(
+  retryWindow: optionalField(
     duration,
     "How long after the event it repeats a delivery. If an id protects against copies, a signed time may be this old.",
   ),
-  maxBodyBytes: optional(
+  maxBodyBytes: optionalField(
     positive,
     "The largest body that it sends. Its paths take it, unless they say less.",
   ),
-  disablesAfter: optional(
+  disablesAfter: optionalField(
     disablesAfter,
     "When it disables or deletes a hook that answers with errors.",
   ),
-  redelivery: optional(
+  redelivery: optionalField(
     z.enum(["manual", "api", "automatic"]),
     "How a delivery that failed comes again: by hand, by a call of its API, or by itself.",
   ),
-  docs: optional(z.url(), "Where the sender describes it."),
+  docs: optionalField(z.url(), "Where the sender describes it."),
 });
 export type Sender = z.output<typeof senderSchema>;
 
 /** A sender's way of signing requests: data for the one verifier. */
 export const schemeSchema = z.strictObject({
-  $schema: optional(z.string(), "For editors."),
-  description: optional(z.string(), "What signs so."),
-  docs: optional(z.url(), "Where the sender describes it."),
-  sender: optional(senderSchema, "What the sender does about errors."),
+  $schema: optionalField(z.string(), "For editors."),
+  description: optionalField(z.string(), "What signs so."),
+  docs: optionalField(z.url(), "Where the sender describes it."),
+  sender: optionalField(senderSchema, "What the sender does about errors."),
   algorithm: algorithm.describe("How requests are signed."),
   signature: source.describe("Where the signature stands."),
   encoding: withDefault(encoding, "hex", "How the signature is written."),
   key: withDefault(z.enum(["utf8", "base64", "hex", "pem"]), "utf8", "How the secret is written."),
-  secretPrefix: optional(z.string(), "Cut off the secret before it is decoded."),
-  variants: optional(z.array(variant), "Other kinds of secret under the same headers."),
-  also: optional(
+  secretPrefix: optionalField(z.string(), "Cut off the secret before it is decoded."),
+  variants: optionalField(z.array(variant), "Other kinds of secret under the same headers."),
+  also: optionalField(
     z.string(),
     "Another scheme that checks the requests with its signature header, by the secrets that its `variants` name.",
   ),
@@ -222,31 +225,31 @@ export const schemeSchema = z.strictObject({
       "How far it may be from the gateway's clock.",
     ),
   }),
-  id: optional(
+  id: optionalField(
     z.union([source, z.array(source).min(1)]).transform((given) => [given].flat()),
     "The sender's id of the event, and `{id}` of the signed text if that has it; of several places the first that a request has.",
   ),
-  bodyHash: optional(
+  bodyHash: optionalField(
     source,
     "A SHA-256 of the body in hex, inside what is signed; compared where the body is no form.",
   ),
-  duplicate: optional(
+  duplicate: optionalField(
     duplicateSchema,
     'How repeats are recognised: `"id"`, `"none"`, or `{ by: "body", for: "10m" }`. Default: by `id` if there is one, else not at all.',
   ),
-  keepHeaders: optional(
+  keepHeaders: optionalField(
     z.array(text),
     "Headers that describe the event, such as its name: they are kept with it. None that carries a credential.",
   ),
   oidc: optionalSection("Tokens of an OpenID Connect issuer.", {
     issuers: z.array(z.string()).min(1).describe("Who may issue the tokens."),
     jwks: z.url().describe("The address of the issuer's keys."),
-    emailVerified: flag("Whether the token must say that its e-mail address is verified."),
-    privateIssuer: flag(
+    emailVerified: switchField("Whether the token must say that its e-mail address is verified."),
+    privateIssuer: switchField(
       "The issuer signs tokens only for the operator's own senders: `email` is not required then.",
     ),
   }),
-  certificate: optional(
+  certificate: optionalField(
     certificate,
     "A signature over fields of the body, by the key of a certificate.",
   ),
