@@ -3,7 +3,7 @@ import { renderPath } from "../config/issues.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
 import { DM_POLICIES, type Channel } from "../contract/channel.ts";
-import { isFunction, method, zodSchema, type CheckedPlugin } from "./check.ts";
+import { isFunction, method, refusePlugin, zodSchema, type CheckedPlugin } from "./check.ts";
 import type { Capabilities } from "../contract/define.ts";
 
 type Kind = keyof Capabilities;
@@ -106,10 +106,7 @@ export function checkCapabilities(
   config: unknown,
 ): CheckedPlugin<Capabilities> {
   if (typeof value !== "object" || value === null)
-    return {
-      ok: false,
-      issues: [{ path, message: "`setup` must return an object of capabilities" }],
-    };
+    return refusePlugin(path, "`setup` must return an object of capabilities");
   const issues = Object.entries(value).flatMap(([name, offered]): Issue[] => {
     if (!Object.hasOwn(KINDS, name))
       return [

@@ -97,6 +97,12 @@ const pluginSchema = z
 /** A checked value, or what is wrong with it. */
 export type CheckedPlugin<T> = { ok: true; value: T } | { ok: false; issues: Issue[] };
 
+/** Refuses a value for one reason. */
+export const refusePlugin = (path: string, message: string): CheckedPlugin<never> => ({
+  ok: false,
+  issues: [{ path, message }],
+});
+
 /** Checks what a preset of a plugin must not have: a secret belongs to whoever enables it, and its files have no folder. */
 function checkPreset({ id, auth, mappings }: MappingFile): Issue[] {
   const issues: Issue[] = PRESET_NAME.test(id)
@@ -165,10 +171,7 @@ export function checkPlugin(exports: Record<string, unknown>, path: string): Che
   const inner = (outer as { default?: unknown } | null | undefined)?.default;
   const value = inner === undefined ? outer : inner;
   if (typeof value !== "object" || value === null)
-    return {
-      ok: false,
-      issues: [{ path, message: "its default export must be what definePlugin returns" }],
-    };
+    return refusePlugin(path, "its default export must be what definePlugin returns");
   const plugin = value as Plugin;
   const checked = pluginSchema.safeParse(plugin);
   const issues = checked.success

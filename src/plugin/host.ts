@@ -82,18 +82,14 @@ const hasChannel = ({ channel, setup, section }: Plugin): boolean =>
 function registerPlugin(plugin: Plugin, source: Origin, staging: Staging): boolean {
   const { id, aliases = [], section } = plugin;
   const other = staging.ids.get(id);
-  if (other !== undefined) {
-    staging.issues.push({
-      path: source.path,
-      message: `another plugin (${other}) has the id "${id}" already: give this one another id`,
-    });
-    return false;
-  }
-  if (section === "hooks" && isHookSetting(id)) {
-    staging.issues.push({
-      path: source.path,
-      message: `hooks.${id} is a setting of Rouse itself: give the plugin another id`,
-    });
+  const problem =
+    other !== undefined
+      ? `another plugin (${other}) has the id "${id}" already: give this one another id`
+      : section === "hooks" && isHookSetting(id)
+        ? `hooks.${id} is a setting of Rouse itself: give the plugin another id`
+        : undefined;
+  if (problem !== undefined) {
+    staging.issues.push({ path: source.path, message: problem });
     return false;
   }
   staging.ids.set(id, source.origin);
