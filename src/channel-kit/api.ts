@@ -10,7 +10,6 @@ export {
   toContactPart,
   toPlacePart,
   toPollPart,
-  type Card,
 } from "./cards.ts";
 export {
   checkpoint,
@@ -46,8 +45,6 @@ export {
   retryAfter,
   sameRule,
   sendAfter,
-  type ErrorResponse,
-  type ErrorRule,
   type ErrorRules,
   type FailedSend as Failure,
   type Rest,
@@ -61,7 +58,6 @@ export {
   toIncomingMessage,
   type HeardFile,
   type HeardPart,
-  type NativeCommand,
 } from "./heard.ts";
 export { createKeyValueStore, type KeyValueStore } from "./key-value-store.ts";
 export {
@@ -80,7 +76,6 @@ export {
   replaceFile,
   sameSecret,
   sleep,
-  type WrittenDecision,
 } from "./kit.ts";
 export { clientToken, tokenVerifier } from "./oauth.ts";
 export {

@@ -4,6 +4,8 @@ import {
   classifyError,
   classifyResponse,
   retryAfter,
+  sameRule,
+  type ErrorRule,
   type ErrorRules,
 } from "./errors.ts";
 
@@ -11,7 +13,6 @@ const REFUSED = {
   status: "failed",
   reason: "the file is not on a host of the vendor: it was not fetched",
 } as const;
-const GONE = { status: "failed", reason: "the file is gone" } as const;
 
 /**
  * Checks that an address is one of the vendor's. The origin of `api`, the address of the API in the config, is trusted whatever its
@@ -51,21 +52,15 @@ export async function openDownload(
   const { status, body } = response;
   if (response.ok && body) return { body, type: response.headers.get("content-type") ?? "" };
   await body?.cancel();
-  if (status === 404 || status === 410) throw new ChannelError(GONE);
-  if (status === 401 || status === 403)
-    throw new ChannelError(
-      { status: "failed", reason: `${vendor.name} refused the file (${status})` },
-      { status },
-    );
-  if (status < 400)
-    throw new ChannelError({
-      status: "failed",
-      reason: `${vendor.name} has no file at the address (${status})`,
-    });
-  const { errors: _errors, ...rules } = vendor;
-  throw new ChannelError(
-    classifyResponse(rules, { status, afterMs: retryAfter(response.headers) }),
-  );
+  const { name } = vendor;
+  const fail = (reason: string): ErrorRule => ({ status: "failed", reason });
+  const errors = {
+    ...sameRule([404, 410], fail("the file is gone")),
+    ...sameRule([401, 403], fail(`${name} refused the file (${status})`)),
+    ...(status < 400 && { [status]: fail(`${name} has no file at the address (${status})`) }),
+  };
+  const failed = { status, afterMs: retryAfter(response.headers) };
+  throw new ChannelError(classifyResponse({ ...vendor, errors }, failed), failed);
 }
 
 /** A channel's `fetchFile`, of a function that opens a file or throws: its errors are classified by the vendor's rules. */

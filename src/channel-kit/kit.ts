@@ -19,7 +19,7 @@ export { lazy as once } from "../core/lazy.ts";
 export { replaceFile } from "../core/replace-file.ts";
 export { sameSecret } from "../core/secret.ts";
 export { cutText, plural } from "../core/text.ts";
-export { parseDecision, renderVerdict, type WrittenDecision } from "../vocabulary/decision.ts";
+export { parseDecision, renderVerdict } from "../vocabulary/decision.ts";
 
 /** The HMAC-SHA-256 of these parts, one behind the other, in hex: how vendors sign what they post. */
 export function hmacSha256(secret: string, ...parts: readonly (string | Uint8Array)[]): string {

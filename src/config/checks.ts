@@ -62,20 +62,23 @@ function tokenIssues(config: Config, hasFile: boolean): Issue[] {
   return issues;
 }
 
+/** Finds the entries of a list at `path` whose id an entry before has. `kind` names an entry. */
+const findRepeats = (list: readonly { id: string }[], path: string, kind: string): Issue[] =>
+  list.flatMap(({ id }, index) =>
+    list.findIndex((entry) => entry.id === id) < index
+      ? [{ path: `${path}[${index}].id`, message: `another ${kind} has the id "${id}"` }]
+      : [],
+  );
+
+/** Lists the ids of the agents: of a config without any, that of the implicit one. */
+const getAgentIds = ({ agents }: Config): string[] =>
+  agents.list.length > 0 ? agents.list.map(({ id }) => id) : ["main"];
+
 function agentIssues(config: Config): Issue[] {
-  const issues: Issue[] = [];
-  const seen = new Set<string>();
-  for (const [index, { id }] of config.agents.list.entries()) {
-    if (seen.has(id))
-      issues.push({
-        path: `agents.list[${index}].id`,
-        message: `another agent has the id "${id}"`,
-      });
-    seen.add(id);
-  }
-  const known = seen.size > 0 ? seen : new Set(["main"]);
+  const issues = findRepeats(config.agents.list, "agents.list", "agent");
+  const known = getAgentIds(config);
   for (const [index, id] of (config.hooks.allowedAgentIds ?? []).entries()) {
-    if (!known.has(id))
+    if (!known.includes(id))
       issues.push({
         path: `hooks.allowedAgentIds[${index}]`,
         message: "names no agent of agents.list",
@@ -137,14 +140,11 @@ export const OPERATOR_TENANT = "default";
 
 /** Sessions belong to a key by its id, so that no two may share one. */
 function apiKeyIssues(config: Config): Issue[] {
-  const issues: Issue[] = [];
-  const seen = new Set<string>();
-  const agents = config.agents.list.length > 0 ? config.agents.list.map(({ id }) => id) : ["main"];
+  const issues = findRepeats(config.platform.apiKeys, "platform.apiKeys", "key");
+  const agents = getAgentIds(config);
   for (const [index, entry] of config.platform.apiKeys.entries()) {
     const wrong = (field: string, message: string) =>
       issues.push({ path: `platform.apiKeys[${index}]${field}`, message });
-    if (seen.has(entry.id)) wrong(".id", `another key has the id "${entry.id}"`);
-    seen.add(entry.id);
     if (entry.id === OPERATOR_KEY) wrong(".id", "is the operator's own; choose another");
     if ((entry.key === undefined) === (entry.hash === undefined))
       wrong("", "needs either `key` or `hash`");

@@ -39,12 +39,12 @@ export interface SchemaIssue {
   message: string;
 }
 
-/** zod's problems as ours: unknown keys one by one with what may have been meant, unions by their nearest branch. */
-export function schemaIssues(error: z.ZodError, schema: z.ZodType): SchemaIssue[] {
+/** zod's problems as ours: unknown keys one by one with what may have been meant, unions by their nearest branch. `schemas`: those that the value may have. */
+export function schemaIssues(error: z.ZodError, schemas: readonly z.ZodType[]): SchemaIssue[] {
   const flatten = (issue: Raw, prefix: readonly PropertyKey[]): SchemaIssue[] => {
     const path = [...prefix, ...issue.path];
     if (issue.code === "unrecognized_keys") {
-      const known = getMemberNames(path.reduce(getMembers, [schema]));
+      const known = getMemberNames(path.reduce<readonly unknown[]>(getMembers, schemas));
       return issue.keys.map((key) => ({
         path: [...path, key],
         message: `is not known.${didYouMean(key, known)}`,
@@ -62,7 +62,7 @@ export function schemaIssues(error: z.ZodError, schema: z.ZodType): SchemaIssue[
 
 /** The same with paths as people write them. */
 export function configIssues(error: z.ZodError, schema: z.ZodType): Issue[] {
-  return schemaIssues(error, schema).map(({ path, message }) => ({
+  return schemaIssues(error, [schema]).map(({ path, message }) => ({
     path: renderPath(path),
     message,
   }));

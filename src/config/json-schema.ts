@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { VARIABLE_REFERENCE } from "./secrets.ts";
 import { configSchema } from "./schema/index.ts";
-import { mappingFileSchema, PRESET_NAME } from "./schema/mapping.ts";
+import { mappingFileSchema } from "./schema/mapping.ts";
 
 export interface JsonSchema {
   $schema?: string;
@@ -55,7 +55,7 @@ const WITH_VARIABLE: JsonSchema = {
 };
 
 /** Marks of our schemas for this file and for masking; no keywords of JSON Schema. */
-const MARKS = ["secret", "preset", "providerType", "conditions"];
+const MARKS = ["secret", "offers", "conditions"];
 
 /** Puts another schema in place of one; its description and default stay. */
 function replace(schema: JsonSchema, by: JsonSchema): void {
@@ -86,8 +86,7 @@ export function fieldSchema(
   schema: z.ZodType,
   {
     secretFiles = true,
-    presets = [],
-    providerTypes = [],
+    ...names
   }: { secretFiles?: boolean } & Partial<Omit<SchemaParts, "sections">> = {},
 ): JsonSchema {
   return z.toJSONSchema(schema, {
@@ -104,18 +103,15 @@ export function fieldSchema(
             structuredClone(FILE),
           ],
         });
-      // The names that ship are offered; files of `hooks.mappingsDir` bring others.
-      if (meta["preset"] === true && presets.length > 0)
+      // The names that ship are offered; plugins and files of `hooks.mappingsDir` bring others.
+      const offered = names[meta["offers"] as keyof typeof names] ?? [];
+      const { pattern } = made;
+      if (offered.length > 0)
         replace(made, {
           anyOf: [
-            { type: "string", enum: [...presets] },
-            { type: "string", pattern: PRESET_NAME.source },
+            { type: "string", enum: [...offered] },
+            { type: "string", ...(pattern !== undefined && { pattern }) },
           ],
-        });
-      // Other types come from plugins.
-      if (meta["providerType"] === true && providerTypes.length > 0)
-        replace(made, {
-          anyOf: [{ type: "string", enum: [...providerTypes] }, { type: "string" }],
         });
       if (meta["conditions"] === "flat" || meta["conditions"] === "payload")
         replace(made, conditionsSchema(meta["conditions"]));
@@ -138,11 +134,11 @@ function withReferences(schema: JsonSchema, files: boolean): JsonSchema {
   const others = [...variable, ...(files && type === "string" ? [FILE] : [])];
   if (others.length === 0) return schema;
   const { description, default: standard, ...rest } = schema;
-  const shown = {
-    ...(description === undefined ? {} : { description }),
-    ...(standard === undefined ? {} : { default: standard }),
+  return {
+    anyOf: [rest, ...others],
+    ...(description !== undefined && { description }),
+    ...(standard !== undefined && { default: standard }),
   };
-  return { anyOf: [rest, ...others], ...shown };
 }
 
 /** The schema of fields as they are written, before variables and files are put in. */

@@ -2,14 +2,10 @@ import type { TextNode } from "./json5-tree.ts";
 
 /** The end of a line, also for comments. */
 const BREAK = /\r\n|[\n\r\u2028\u2029]/;
-const ENDS = new Set(["\n", "\r", "\u2028", "\u2029"]);
 
 /** The position at which the line of a position begins. */
-function lineStart(text: string, index: number): number {
-  let start = index;
-  while (start > 0 && !ENDS.has(text.charAt(start - 1))) start--;
-  return start;
-}
+const lineStart = (text: string, index: number): number =>
+  index - (text.slice(0, index).split(BREAK).at(-1) as string).length;
 
 /** The layout of a text. */
 export interface TextStyle {
@@ -83,13 +79,13 @@ const insert = (text: string, index: number, added: string): string =>
 const hasTrailingComma = ({ items = [], commas }: TextNode): boolean =>
   items.length > 0 && commas.length === items.length;
 
-/** Adds an item on the line of a list or an object that has one already. */
-function appendInline(text: string, around: TextNode, item: string): string {
-  const close = around.end - 1;
-  const behind = text.slice(0, close).trimEnd().length;
+/** Adds an item at the end of a list or an object, between what leads to it and what follows it. */
+function append(text: string, around: TextNode, [lead, item, rest]: readonly string[]): string {
+  const behind = text.slice(0, around.end - 1).trimEnd().length;
   const isTrailing = hasTrailingComma(around);
-  const withItem = insert(text, behind, isTrailing ? ` ${item},` : ` ${item}`);
-  return isTrailing ? withItem : insert(withItem, around.items?.at(-1)?.value.end as number, ",");
+  const withItem = insert(text, behind, `${lead}${item}${isTrailing ? "," : ""}${rest}`);
+  const last = around.items?.at(-1);
+  return last && !isTrailing ? insert(withItem, last.value.end, ",") : withItem;
 }
 
 /**
@@ -112,10 +108,8 @@ export function appendOnLine(
       : outer + style.unit;
   const behind = text.slice(0, close).trimEnd().length;
   const isClosedBelow = BREAK.test(text.slice(behind, close));
-  const isTrailing = hasTrailingComma(around);
-  const added = `${style.eol}${indent}${render(indent)}${isTrailing ? "," : ""}${isClosedBelow ? "" : style.eol + outer}`;
-  const withItem = insert(text, behind, added);
-  return last && !isTrailing ? insert(withItem, last.value.end, ",") : withItem;
+  const rest = isClosedBelow ? "" : style.eol + outer;
+  return append(text, around, [style.eol + indent, render(indent), rest]);
 }
 
 /** Adds a value at the end of a list, or a member at the end of an object, as what stands there is laid out. */
@@ -130,7 +124,7 @@ export function appendItem(
   const render = (indent: string | undefined): string =>
     `${key === undefined ? "" : `${renderKey(key, style)}: `}${renderWritten(value, { style, indent, trailing })}`;
   if (items.length > 0 && isOnOneLine(text, around))
-    return appendInline(text, around, render(undefined));
+    return append(text, around, [" ", render(undefined), ""]);
   if (items.length === 0 && !isObject && isPlain(value) && around.end - around.start === 2)
     return insert(text, around.start + 1, render(undefined));
   return appendOnLine(text, around, style, render);

@@ -12,26 +12,18 @@ interface Member {
   path: string;
   index: number;
   /** The position of the earlier key of the same name in the same object. */
-  first?: number;
+  first: number | undefined;
 }
 
 /** Reads the keys and entries of a valid JSON5 text, in the order in which they stand there. */
-function* readMembers(text: string): Generator<Member> {
-  const root = readTree(text);
-  const open = root ? [{ node: root, path: "", at: 0, keys: new Map<string, number>() }] : [];
-  for (let here = open.at(-1); here; here = open.at(-1)) {
-    const at = here.at++;
-    const item = here.node.items?.[at];
-    if (!item) {
-      open.pop();
-      continue;
-    }
-    const { key, start: index, value } = item;
-    const path = joinPath(here.path, key ?? at);
-    const first = key === undefined ? undefined : here.keys.get(key);
-    if (key !== undefined && first === undefined) here.keys.set(key, index);
-    yield { path, index, ...(first === undefined ? {} : { first }) };
-    open.push({ node: value, path, at: 0, keys: new Map() });
+function* readMembers(node: TextNode | undefined, around = ""): Generator<Member> {
+  const keys = new Map<string, number>();
+  for (const [at, { key, start: index, value }] of (node?.items ?? []).entries()) {
+    const path = joinPath(around, key ?? at);
+    const first = key === undefined ? undefined : keys.get(key);
+    if (key !== undefined && first === undefined) keys.set(key, index);
+    yield { path, index, first };
+    yield* readMembers(value, path);
   }
 }
 
@@ -48,13 +40,8 @@ function createPlaces(text: string): (index: number) => TextPosition {
   let starts: number[] | undefined;
   return (index) => {
     starts ??= [0, ...Array.from(text.matchAll(LINE_END), (end) => end.index + end[0].length)];
-    let [low, high] = [0, starts.length - 1];
-    while (low < high) {
-      const middle = Math.ceil((low + high) / 2);
-      if ((starts[middle] as number) <= index) low = middle;
-      else high = middle - 1;
-    }
-    return { line: low + 1, column: index - (starts[low] as number) + 1 };
+    const line = starts.findLastIndex((start) => start <= index);
+    return { line: line + 1, column: index - (starts[line] as number) + 1 };
   };
 }
 
@@ -63,7 +50,7 @@ function findDuplicateKeys(text: string): Issue[] {
   const issues: Issue[] = [];
   const placeAt = createPlaces(text);
   const render = ({ line, column }: TextPosition): string => `line ${line}, column ${column}`;
-  for (const { path, index, first } of readMembers(text)) {
+  for (const { path, index, first } of readMembers(readTree(text))) {
     if (first === undefined) continue;
     const places = `at ${render(placeAt(first))} and at ${render(placeAt(index))}`;
     issues.push({ path, message: `is there twice: ${places}; keep one` });
@@ -115,7 +102,7 @@ function parseFields(file: string, texts: FileTexts | undefined): Fields {
   const text = parsed.ok ? readText(file, texts) : "";
   const found = new Map<string, number>();
   const placeAt = createPlaces(text);
-  for (const { path, index } of readMembers(text)) found.set(path, index);
+  for (const { path, index } of readMembers(readTree(text))) found.set(path, index);
   const place = (path: string): TextPosition | undefined => {
     const index = found.get(path);
     if (index !== undefined) return placeAt(index);

@@ -9,7 +9,7 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { checkConfig, configWarnings } from "./checks.ts";
-import { findPrototypeKeys, readFields, readJson5, type ParsedJson5 } from "./json5.ts";
+import { findPrototypeKeys, readJson5, type ParsedJson5 } from "./json5.ts";
 import { locateIssues } from "./places.ts";
 import { resolveReferences } from "./secrets.ts";
 import { secretFile } from "./state.ts";
@@ -65,12 +65,12 @@ export function parseUsable(value: unknown, variables: Variables): UsableConfig 
     parseWithVariables(configSchema, raw, (path) => variables.get(renderPath(path)));
   const first = parse(value);
   if (first.success) return { config: first.data, issues: [], removed: [] };
-  const issues = schemaIssues(first.error, configSchema);
+  const issues = schemaIssues(first.error, [configSchema]);
   const rest = structuredClone(value);
   const removed: string[] = [];
   let { error } = first as { error: z.ZodError | undefined };
   for (let round = 0; error && round < MAX_ROUNDS; round++) {
-    for (const { path } of schemaIssues(error, configSchema)) {
+    for (const { path } of schemaIssues(error, [configSchema])) {
       const gone = takeOut(rest, path);
       if (!gone) return { config: undefined, issues, removed };
       removed.push(renderPath(gone));
@@ -179,25 +179,25 @@ function absolutePaths(
   return stateDir;
 }
 
+/** Checks a config that has no file, as the parser checks files. */
+const checkGiven = (value: object = {}): ParsedJson5 =>
+  isTooDeep(value, MAX_FILE_DEPTH)
+    ? { ok: false, message: `is nested deeper than ${MAX_FILE_DEPTH} levels` }
+    : { ok: true, value, duplicates: [] };
+
 /** Loads and checks the config. Returns all problems together, each with its path and position. Starts nothing. */
 export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   const { env } = options;
   const file = options.config === undefined ? findConfig(options) : undefined;
   const isWritten = file !== undefined || options.config !== undefined;
-  const parsed: ParsedJson5 =
-    file === undefined
-      ? { ok: true, value: options.config ?? {}, duplicates: [] }
-      : readJson5(file, options.texts);
+  const parsed = file === undefined ? checkGiven(options.config) : readJson5(file, options.texts);
   const named = file === undefined ? {} : { file };
-  if (file === undefined && isTooDeep(options.config, MAX_FILE_DEPTH)) {
-    const message = `the config is nested deeper than ${MAX_FILE_DEPTH} levels`;
-    return { ok: false, issues: [{ path: "", message }] };
-  }
   if (!parsed.ok) {
     const { ok: _ok, message, ...place } = parsed;
+    const subject = file === undefined ? "the config" : "the config file";
     return {
       ok: false,
-      issues: [{ path: "", message: `the config file ${message}`, ...named, ...place }],
+      issues: [{ path: "", message: `${subject} ${message}`, ...named, ...place }],
       ...named,
     };
   }
@@ -219,15 +219,9 @@ export async function loadConfig(options: LoadOptions): Promise<LoadResult> {
   ];
   const located = (): Issue[] => locateIssues(issues, { file, texts: options.texts });
   if (!config) return { ok: false, issues: located(), ...named };
-  const fields =
-    open.length + wrong.length === 0
-      ? undefined
-      : file === undefined
-        ? getFieldPaths(parsed.value)
-        : readFields(file, options.texts);
-  const isFollowUp = followsFrom(
-    [...open, ...wrong.map(({ path }) => path), ...removed],
-    (path) => fields?.has(path) === true,
+  const fields = getFieldPaths(parsed.value);
+  const isFollowUp = followsFrom([...open, ...wrong.map(({ path }) => path), ...removed], (path) =>
+    fields.has(path),
   );
   config.hooks.enabled ??= !isWritten;
   issues.push(...checkConfig(config, isWritten).filter((issue) => !isFollowUp(issue)));

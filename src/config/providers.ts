@@ -25,14 +25,17 @@ export interface ShippedProvider extends ProviderDescription {
   plugin: string;
 }
 
-/** Describes the kinds of model providers that ship, without loading any. In the built package the file lies beside the folder of built files. */
-export function readProviders(builtinDir: string): ShippedProvider[] {
-  const name = "providers.json";
+/** Reads a list about Rouse's own plugins. In the built package it lies beside the folder of built files. */
+export function readShippedList(builtinDir: string, name: string): unknown[] {
   const file = [join(builtinDir, name), join(builtinDir, "..", "..", "plugins", name)].find(
     (path) => existsSync(path),
   );
-  return file === undefined ? [] : (JSON.parse(readFileSync(file, "utf8")) as ShippedProvider[]);
+  return file === undefined ? [] : (JSON.parse(readFileSync(file, "utf8")) as unknown[]);
 }
+
+/** Describes the kinds of model providers that ship, without loading any. */
+export const readProviders = (builtinDir: string): ShippedProvider[] =>
+  readShippedList(builtinDir, "providers.json") as ShippedProvider[];
 
 /** Returns the key of a kind of provider in the environment. */
 export function findKey(

@@ -4,7 +4,11 @@ import { replaceFile, temporaryName } from "../core/replace-file.ts";
 import { newToken } from "../core/secret.ts";
 
 /** The secrets that are kept in the state folder: those of the gateway itself, and those that `rouse init` writes. */
-export type StateSecret = "hook-token" | "gateway-token" | `secrets/${string}`;
+export type StateSecret =
+  | "hook-token"
+  | "gateway-token"
+  | `secrets/${string}`
+  | `hook-secret-${string}`;
 
 /** Makes the state folder, for its owner alone. */
 export async function ensureState(stateDir: string): Promise<void> {
@@ -43,27 +47,22 @@ export async function stateSecret(stateDir: string, name: StateSecret): Promise<
   if (made !== undefined) return made;
   // The file was there, and empty.
   const token = newToken();
-  await replaceSecret(file, token);
+  await writeSecret(stateDir, name, token);
   return token;
 }
 
-/** Keeps a secret in a file, in place of the one before it (mode 0600). */
-async function replaceSecret(file: string, value: string): Promise<void> {
+/** Keeps a secret of the state folder in place of the one before it (mode 0600). Returns its file. */
+export async function writeSecret(
+  stateDir: string,
+  name: StateSecret,
+  value: string,
+): Promise<string> {
+  const file = secretFile(stateDir, name);
   await ensureState(dirname(file));
   await replaceFile(file, `${value}\n`, { mode: 0o600 });
-}
-
-/** Keeps a secret of the state folder in place of the one before it (mode 0600). */
-export const writeSecret = (stateDir: string, name: StateSecret, value: string): Promise<void> =>
-  replaceSecret(secretFile(stateDir, name), value);
-
-/** Keeps the secret of a hook path's sender in a file of its own (mode 0600), in place of an earlier one. Returns the file's path. */
-export async function keepSenderSecret(
-  stateDir: string,
-  path: string,
-  secret: string,
-): Promise<string> {
-  const file = join(stateDir, `hook-secret-${path.replaceAll("/", "%2F")}`);
-  await replaceSecret(file, secret);
   return file;
 }
+
+/** Keeps the secret of a hook path's sender in a file of its own, in place of an earlier one. Returns the file's path. */
+export const keepSenderSecret = (stateDir: string, path: string, secret: string): Promise<string> =>
+  writeSecret(stateDir, `hook-secret-${path.replaceAll("/", "%2F")}`, secret);

@@ -22,38 +22,37 @@ function distance(a: string, b: string, most: number): number {
   return last[b.length] as number;
 }
 
-/** The candidate that is nearest to a word, if any is near enough to be meant. */
-export function suggest(word: string, candidates: Iterable<string>): string | undefined {
+/** Returns the candidates within `most` edits of a word, nearest first. `isMoved` says of one that it counts as one edit away. */
+function findNear(
+  word: string,
+  candidates: Iterable<string>,
+  most: number,
+  isMoved: (candidate: string) => boolean = () => false,
+): string[] {
   const lower = word.toLowerCase();
-  const most = word.length <= 4 ? 1 : word.length <= 8 ? 2 : 3;
-  let best: { candidate: string; edits: number } | undefined;
-  for (const candidate of candidates) {
-    const edits = distance(lower, candidate.toLowerCase(), most);
-    if (edits <= most && (!best || edits < best.edits)) best = { candidate, edits };
-  }
-  return best?.candidate;
+  return Array.from(candidates, (candidate) => {
+    const other = candidate.toLowerCase();
+    const edits = distance(lower, other, most);
+    return { candidate, edits: isMoved(other) ? Math.min(edits, 1) : edits };
+  })
+    .filter(({ edits }) => edits <= most)
+    .toSorted((a, b) => a.edits - b.edits)
+    .map(({ candidate }) => candidate);
 }
+
+/** The candidate that is nearest to a word, if any is near enough to be meant. */
+export const suggest = (word: string, candidates: Iterable<string>): string | undefined =>
+  findNear(word, candidates, word.length <= 4 ? 1 : word.length <= 8 ? 2 : 3)[0];
 
 /**
  * The candidates that are nearest to a dotted path, nearest first. A path counts as near if it can be mistyped for this one,
  * or if the same last name stands elsewhere.
  */
 export function nearest(path: string, candidates: Iterable<string>, count: number): string[] {
-  const lower = path.toLowerCase();
   const most = path.length < 3 ? 0 : Math.min(4, Math.ceil(path.length / 4));
-  const last = lower.slice(lower.lastIndexOf(".") + 1);
-  const found: { candidate: string; edits: number }[] = [];
-  for (const candidate of candidates) {
-    const other = candidate.toLowerCase();
-    const edits = distance(lower, other, most);
-    const elsewhere = other === last || other.endsWith(`.${last}`) ? 1 : most + 1;
-    const best = Math.min(edits, elsewhere);
-    if (best <= most) found.push({ candidate, edits: best });
-  }
-  return found
-    .toSorted((a, b) => a.edits - b.edits)
-    .slice(0, count)
-    .map(({ candidate }) => candidate);
+  const last = path.slice(path.lastIndexOf(".") + 1).toLowerCase();
+  const isMoved = (other: string): boolean => other === last || other.endsWith(`.${last}`);
+  return findNear(path, candidates, most, isMoved).slice(0, count);
 }
 
 /** ` Did you mean "x"?`, or nothing. */

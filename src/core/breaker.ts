@@ -66,6 +66,7 @@ const FORGET_MS = 3_600_000;
 const MAX_LIMIT = 64;
 
 interface Entry {
+  readonly of: string;
   failures: number;
   /** Since when it is open, by the system clock; absent while it is closed. */
   since?: number;
@@ -75,7 +76,8 @@ interface Entry {
   probe: Pass | undefined;
   /** Tests in a row that failed. */
   failedProbes: number;
-  running: Set<Pass>;
+  /** Calls under way, each with the time at which it began. */
+  running: Map<Pass, number>;
   limit: number;
   /** Below it the limit grows with each answer by one, above it by one for each round of answers. */
   threshold: number;
@@ -113,9 +115,9 @@ export class Breaker {
     const pass: Pass = {
       of,
       isProbe: isOpen,
-      leave: (outcome, retryAfterMs) => this.#leave(pass, now, outcome, retryAfterMs),
+      leave: (outcome, retryAfterMs) => this.#leave(pass, outcome, retryAfterMs),
     };
-    entry.running.add(pass);
+    entry.running.set(pass, now);
     if (isOpen) entry.probe = pass;
     return pass;
   }
@@ -134,7 +136,7 @@ export class Breaker {
 
   /** Opens a breaker before any call: at start, for what was away when the process ended. */
   open(of: string, until: number): void {
-    this.#open(of, this.#entry(of), toMonotonic(until, this.#options.clock));
+    this.#open(this.#entry(of), toMonotonic(until, this.#options.clock));
   }
 
   /** Lets the next call test a breaker that is open: another gateway had an answer. */
@@ -149,12 +151,12 @@ export class Breaker {
     return readMonotonic(this.#options.clock);
   }
 
-  #open(of: string, entry: Entry, until: number): void {
+  #open(entry: Entry, until: number): void {
     if (entry.since !== undefined) return;
     entry.since = this.#options.clock.now();
     entry.until = until;
     entry.failedProbes = 0;
-    this.#options.onChange?.(of, "opened");
+    this.#options.onChange?.(entry.of, "opened");
   }
 
   /** Returns the breakers that are open or limited, or have calls under way. */
@@ -177,12 +179,13 @@ export class Breaker {
     const known = this.#entries.get(of);
     if (known) return known;
     const made: Entry = {
+      of,
       failures: 0,
       until: 0,
       urgentFrom: 0,
       probe: undefined,
       failedProbes: 0,
-      running: new Set(),
+      running: new Map(),
       limit: Infinity,
       threshold: Infinity,
       loweredAt: -Infinity,
@@ -191,15 +194,16 @@ export class Breaker {
     return made;
   }
 
-  #leave(pass: Pass, beganAt: number, outcome: CallOutcome, retryAfterMs = 0): void {
+  #leave(pass: Pass, outcome: CallOutcome, retryAfterMs = 0): void {
     const { of } = pass;
     const entry = this.#entries.get(of);
-    if (!entry?.running.delete(pass)) return;
+    const beganAt = entry?.running.get(pass);
+    if (!entry || beganAt === undefined) return;
+    entry.running.delete(pass);
     if (entry.probe === pass) {
       entry.probe = undefined;
-      this.#tested(of, entry, outcome, retryAfterMs);
-    } else if (entry.since === undefined)
-      this.#count(of, entry, { beganAt, outcome, retryAfterMs });
+      this.#tested(entry, outcome, retryAfterMs);
+    } else if (entry.since === undefined) this.#count(entry, beganAt, outcome, retryAfterMs);
     const isPlain =
       entry.since === undefined &&
       entry.running.size + entry.failures === 0 &&
@@ -209,7 +213,7 @@ export class Breaker {
   }
 
   /** A call that tested an open breaker is over. */
-  #tested(of: string, entry: Entry, outcome: CallOutcome, retryAfterMs: number): void {
+  #tested(entry: Entry, outcome: CallOutcome, retryAfterMs: number): void {
     if (outcome === "none") {
       entry.until = this.#now() + SOON_MS;
       return;
@@ -224,18 +228,10 @@ export class Breaker {
     entry.threshold = entry.limit;
     // Those that waited come back a few at a time.
     entry.limit = 2;
-    this.#options.onChange?.(of, "closed");
+    this.#options.onChange?.(entry.of, "closed");
   }
 
-  #count(
-    of: string,
-    entry: Entry,
-    {
-      beganAt,
-      outcome,
-      retryAfterMs,
-    }: { beganAt: number; outcome: CallOutcome; retryAfterMs: number },
-  ): void {
+  #count(entry: Entry, beganAt: number, outcome: CallOutcome, retryAfterMs: number): void {
     if (outcome === "none") return;
     if (outcome === "ok" || outcome === "answered") {
       entry.failures = 0;
@@ -249,8 +245,7 @@ export class Breaker {
       entry.threshold = entry.limit;
       entry.loweredAt = this.#now();
     }
-    if (entry.failures >= FAILURES_TO_OPEN)
-      this.#open(of, entry, this.#nextProbe(entry, retryAfterMs));
+    if (entry.failures >= FAILURES_TO_OPEN) this.#open(entry, this.#nextProbe(entry, retryAfterMs));
   }
 
   #nextProbe(entry: Entry, retryAfterMs: number): number {

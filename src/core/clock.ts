@@ -46,38 +46,28 @@ export function isImpossibleDay(text: string): boolean {
 export const STEP_MS = 1000;
 
 /** Finds out whether somebody has set the clock. */
-export interface StepWatch {
-  /** The time by which the clock was set since the last call, in milliseconds; negative if it was set back, 0 if it was not set. */
-  look(): number;
-}
+export type StepWatch = ReturnType<typeof createStepWatch>;
 
 /** Compares the clock with the monotonic one, and logs each step. A machine that was suspended looks like one whose clock was set forward. */
-export function createStepWatch(
-  clock: Pick<Clock, "now" | "monotonic">,
-  log: Pick<Logger, "warn">,
-): StepWatch {
-  const read = (): { wall: number; monotonic: number } => {
+export function createStepWatch(clock: Stopwatch, log: Pick<Logger, "warn">) {
+  const readDistance = (): number => {
     const wall = clock.now();
-    return { wall, monotonic: clock.monotonic?.() ?? wall };
+    return wall - (clock.monotonic?.() ?? wall);
   };
-  let last = read();
+  let last = readDistance();
   return {
-    look() {
-      const next = read();
-      const step = Math.round(next.wall - last.wall - (next.monotonic - last.monotonic));
+    /** Returns the time by which the clock was set since the last call, in milliseconds; negative if it was set back, 0 if it was not set. */
+    look(): number {
+      const next = readDistance();
+      const stepMs = Math.round(next - last);
       last = next;
-      if (Math.abs(step) < STEP_MS) return 0;
-      if (step < 0)
-        log.warn(
-          { stepMs: step },
-          "the system clock was set back; delays end as if it had not been",
-        );
-      else
-        log.warn(
-          { stepMs: step },
-          "the system clock was set forward, or the machine was suspended; delays that are over by now end",
-        );
-      return step;
+      if (Math.abs(stepMs) < STEP_MS) return 0;
+      const message =
+        stepMs < 0
+          ? "the system clock was set back; delays end as if it had not been"
+          : "the system clock was set forward, or the machine was suspended; delays that are over by now end";
+      log.warn({ stepMs }, message);
+      return stepMs;
     },
   };
 }

@@ -14,23 +14,17 @@ export interface Percentiles {
   p99: number;
 }
 
-/** The newest times of one kind: exact percentiles, where a histogram has the bounds of its buckets only. */
-interface RecentTimes {
-  add(seconds: number): void;
-  /** Null if nothing was added yet. */
-  read(): Percentiles | null;
-}
-
-/** Creates a list of the newest times. */
-function createRecentTimes(): RecentTimes {
+/** Creates a list of the newest times of one kind: exact percentiles, where a histogram has the bounds of its buckets only. */
+function createRecentTimes() {
   const times: number[] = [];
   let next = 0;
   return {
-    add(seconds) {
+    add(seconds: number): void {
       times[next] = seconds;
       next = (next + 1) % MAX_TIMES;
     },
-    read() {
+    /** Null if nothing was added yet. */
+    read(): Percentiles | null {
       if (times.length === 0) return null;
       const sorted = times.toSorted((one, other) => one - other);
       const at = (share: number): number => sorted[Math.ceil(share * sorted.length) - 1] ?? 0;
@@ -50,6 +44,21 @@ const Histogram = require("prom-client/lib/histogram.js") as typeof prom.Histogr
 function createRegistry() {
   const registry = new Registry();
   const registers = [registry];
+  const addGauge = <L extends string>(
+    name: string,
+    help: string,
+    labelNames: readonly L[],
+    read: (gauge: prom.Gauge<L>) => void | Promise<void>,
+  ): void =>
+    void new Gauge<L>({
+      name,
+      help,
+      labelNames,
+      registers,
+      collect() {
+        return read(this);
+      },
+    });
   return {
     render: () => registry.metrics(),
     addCounter: <L extends string>(
@@ -74,36 +83,16 @@ function createRegistry() {
       help: string,
       { buckets, labelNames = [] }: { buckets: number[]; labelNames?: readonly L[] },
     ) => new Histogram<L>({ name, help, buckets, labelNames, registers }),
-    addGauge: <L extends string>(
-      name: string,
-      help: string,
-      labelNames: readonly L[],
-      read: (gauge: prom.Gauge<L>) => void | Promise<void>,
-    ): void =>
-      void new Gauge<L>({
-        name,
-        help,
-        labelNames,
-        registers,
-        collect() {
-          return read(this);
-        },
-      }),
+    addGauge,
     /** Adds gauges with one series for each row that `read` gives at a scrape. */
     addRowGauges: <T>(
       { label, read, toName }: { label: string; read: () => readonly T[]; toName(row: T): string },
       gauges: readonly [name: string, help: string, value: (row: T) => number][],
     ): void => {
       for (const [name, help, value] of gauges)
-        new Gauge({
-          name,
-          help,
-          labelNames: [label],
-          registers,
-          collect() {
-            this.reset();
-            for (const row of read()) this.set({ [label]: toName(row) }, value(row));
-          },
+        addGauge(name, help, [label], (gauge) => {
+          gauge.reset();
+          for (const row of read()) gauge.set({ [label]: toName(row) }, value(row));
         });
     },
   };
@@ -358,15 +347,8 @@ export function createMetrics() {
           ({ waiting }) => waiting,
         ],
       ]),
-    hookAnswered({
-      path,
-      outcome,
-      seconds,
-    }: {
-      path: string;
-      outcome: string;
-      seconds: number;
-    }): void {
+    hookAnswered(answer: { path: string; outcome: string; seconds: number }): void {
+      const { path, outcome, seconds } = answer;
       hooks.inc({ path: paths.has(path) ? path : OTHER, outcome });
       answers.observe({ outcome }, seconds);
       recent.answers.add(seconds);

@@ -1,6 +1,6 @@
 import type { Variables } from "../config/environment.ts";
 import type { PluginContext } from "../contract/channel.ts";
-import { checkSection, type CheckedPlugin } from "./check.ts";
+import { checkSection, refusePlugin, type CheckedPlugin } from "./check.ts";
 import { CAPABILITIES, checkCapabilities } from "./check-capabilities.ts";
 import { createContext, type PluginEnvironment } from "./context.ts";
 import type { Capabilities, Plugin } from "../contract/define.ts";
@@ -95,18 +95,8 @@ export async function makeCapabilities(
     const capabilities = checkCapabilities(made, path, checked.value);
     if (!capabilities.ok || !capabilities.value.channel || options.kind === "channels")
       return capabilities;
-    return {
-      ok: false,
-      issues: [
-        { path, message: '`setup` returns a channel: give the plugin `section: "channels"`' },
-      ],
-    };
+    return refusePlugin(path, '`setup` returns a channel: give the plugin `section: "channels"`');
   } catch (error) {
-    return {
-      ok: false,
-      issues: [
-        { path, message: `the plugin could not be set up: ${explain(error, options.baseDir)}` },
-      ],
-    };
+    return refusePlugin(path, `the plugin could not be set up: ${explain(error, options.baseDir)}`);
   }
 }

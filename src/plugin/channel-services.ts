@@ -1,10 +1,10 @@
+import { once } from "node:events";
 import type {
   ApprovalPress,
   ChannelHost,
   LostMessage,
   ReceivedMessage,
 } from "../contract/channel.ts";
-import type { Source } from "../contract/kinds.ts";
 import type { Offers } from "../contract/offers.ts";
 import type { NamedService } from "./services.ts";
 import { keptCursor } from "../store/cursor.ts";
@@ -22,12 +22,6 @@ interface ListenDeps {
   receivePress(channel: string, press: ApprovalPress): Promise<{ text: string }>;
   notDelivered(channel: string, message: LostMessage): Promise<void>;
 }
-
-const untilAborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((done) => {
-    if (signal.aborted) return done();
-    signal.addEventListener("abort", () => done(), { once: true });
-  });
 
 /**
  * Channels that receive, as services: what listens is supervised and runs in one gateway at a time; requests are
@@ -50,15 +44,13 @@ function channelServices(
       ...keptCursor(store, `channel.cursor:${id}`, fencingToken),
     });
     let report: ChannelHost["report"] = () => undefined;
-    const start: NonNullable<NamedService["start"]> = async ({ signal, fencingToken }, host) => {
+    const start: NamedService["start"] = async ({ signal, fencingToken }, host) => {
       report = host.report;
       if (channel.listen) return channel.listen(signal, createHost(host.report, fencingToken));
       host.report({ ok: true, message: "waits for requests" });
-      await untilAborted(signal);
+      if (!signal.aborted) await once(signal, "abort");
     };
-    const service: Source = {
-      start: (signal, host) => start({ signal, fencingToken: undefined }, host),
-    };
+    const service: NamedService["service"] = {};
     if (channel.request) {
       const answer = channel.request.bind(channel);
       // Two gateways that get the same request keep its message once: it has an id.
@@ -77,6 +69,10 @@ export const listServices = (
   { offers, channels }: { offers: Offers; channels: Channels },
   deps: ListenDeps,
 ): NamedService[] => [
-  ...offers.sources.map(({ plugin: id, value: service }) => ({ id, service })),
+  ...offers.sources.map(({ plugin: id, value: service }): NamedService => ({
+    id,
+    service,
+    start: ({ signal }, host) => service.start(signal, host),
+  })),
   ...channelServices(channels, deps),
 ];

@@ -3,7 +3,7 @@ import { renderPath } from "../config/issues.ts";
 import { didYouMean } from "../config/suggest.ts";
 import type { Issue } from "../core/errors.ts";
 import { DM_POLICIES, type Channel } from "../contract/channel.ts";
-import { isFunction, method, zodSchema, type CheckedPlugin } from "./check.ts";
+import { isFunction, method, refusePlugin, zodSchema, type CheckedPlugin } from "./check.ts";
 import type { Capabilities } from "../contract/define.ts";
 
 type Kind = keyof Capabilities;
@@ -63,14 +63,6 @@ const KINDS: Record<Kind, { name: string; shape: z.ZodType }> = {
 };
 export const CAPABILITIES = Object.keys(KINDS) as Kind[];
 
-/** The value as an object whose members are its own: those of a class are inherited. */
-function readMembers(value: unknown, shape: z.ZodType): unknown {
-  if (typeof value !== "object" || value === null || !(shape instanceof z.ZodObject)) return value;
-  return Object.fromEntries(
-    Object.keys(shape.shape).map((key) => [key, (value as Record<string, unknown>)[key]]),
-  );
-}
-
 /** The problems of what a plugin's function of a kind returned. */
 function findProblems(kind: Kind, value: unknown, path: string): Issue[] {
   if (isFunction((value as { then?: unknown } | null | undefined)?.then))
@@ -81,7 +73,7 @@ function findProblems(kind: Kind, value: unknown, path: string): Issue[] {
       },
     ];
   const { name, shape } = KINDS[kind];
-  const checked = shape.safeParse(readMembers(value, shape));
+  const checked = shape.safeParse(value);
   return (checked.error?.issues ?? []).map((issue) => ({
     path,
     message: `what \`${kind}\` returns is not ${name}: ${renderPath(issue.path) || "it"} ${issue.message}`,
@@ -89,17 +81,10 @@ function findProblems(kind: Kind, value: unknown, path: string): Issue[] {
 }
 
 /**
- * Checks a channel and returns the same object. `allowFrom`, `dmPolicy` and `defaultTo`, if the channel has none, come from
- * its section of the config, and `typing` and `streaming` there say whether people see that the agent is typing, and its text.
+ * Completes a channel by its section of the config: `allowFrom`, `dmPolicy` and `defaultTo`, if the channel has none, and
+ * whether people see that the agent is typing, and its text. Returns what is wrong with it then.
  */
-export function checkChannel(
-  value: unknown,
-  path: string,
-  config?: unknown,
-): CheckedPlugin<Channel> {
-  const issues = findProblems("channel", value, path);
-  if (issues.length > 0) return { ok: false, issues };
-  const channel = value as Channel;
+function completeChannel(channel: Channel, path: string, config: unknown): Issue[] {
   const { allowFrom, defaultTo, dmPolicy, typing, streaming } = (config ?? {}) as Readonly<
     Record<string, unknown>
   >;
@@ -109,15 +94,9 @@ export function checkChannel(
   const policy = DM_POLICIES.find((one) => one === dmPolicy);
   if (policy) channel.dmPolicy ??= policy;
   if (typeof defaultTo === "string") channel.defaultTo ??= defaultTo;
-  if (channel.defaultTo === undefined || channel.parseRecipient === undefined)
-    return { ok: true, value: channel };
-  const recipient = channel.parseRecipient(channel.defaultTo);
-  return recipient.ok
-    ? { ok: true, value: channel }
-    : {
-        ok: false,
-        issues: [{ path: `${path}.defaultTo`, message: "is not a recipient of this channel" }],
-      };
+  if (channel.defaultTo === undefined || channel.parseRecipient?.(channel.defaultTo).ok !== false)
+    return [];
+  return [{ path: `${path}.defaultTo`, message: "is not a recipient of this channel" }];
 }
 
 /** Checks what a plugin offers on the basis of one section: all of it, or nothing is taken over. */
@@ -127,12 +106,8 @@ export function checkCapabilities(
   config: unknown,
 ): CheckedPlugin<Capabilities> {
   if (typeof value !== "object" || value === null)
-    return {
-      ok: false,
-      issues: [{ path, message: "`setup` must return an object of capabilities" }],
-    };
-  const { channel, source, ...others } = value as Capabilities;
-  const issues = Object.entries(others).flatMap(([name, offered]): Issue[] => {
+    return refusePlugin(path, "`setup` must return an object of capabilities");
+  const issues = Object.entries(value).flatMap(([name, offered]): Issue[] => {
     if (!Object.hasOwn(KINDS, name))
       return [
         {
@@ -140,18 +115,10 @@ export function checkCapabilities(
           message: `\`setup\` returns \`${name}\`, which is no capability.${didYouMean(name, CAPABILITIES)}`,
         },
       ];
-    return findProblems(name as Kind, offered, path);
+    const problems = findProblems(name as Kind, offered, path);
+    return name === "channel" && problems.length === 0
+      ? completeChannel(offered as Channel, path, config)
+      : problems;
   });
-  const capabilities: Capabilities = { ...others };
-  if ("channel" in value) {
-    const checked = checkChannel(channel, path, config);
-    if (checked.ok) capabilities.channel = checked.value;
-    else issues.push(...checked.issues);
-  }
-  if ("source" in value) {
-    const problems = findProblems("source", source, path);
-    issues.push(...problems);
-    if (source && problems.length === 0) capabilities.source = source;
-  }
-  return issues.length === 0 ? { ok: true, value: capabilities } : { ok: false, issues };
+  return issues.length === 0 ? { ok: true, value } : { ok: false, issues };
 }

@@ -4,8 +4,7 @@ import { z } from "zod";
 import { parseWithVariables, type Variables } from "../config/environment.ts";
 import { mappingFileSchema, PRESET_NAME, type MappingFile } from "../config/schema/mapping.ts";
 import { schemeSchema } from "../config/schema/signature.ts";
-import { configIssues, renderPath } from "../config/issues.ts";
-import { didYouMean } from "../config/suggest.ts";
+import { configIssues, renderPath, schemaIssues } from "../config/issues.ts";
 import type { Issue } from "../core/errors.ts";
 import { CALLBACK } from "../delivery/callback.ts";
 import type { Plugin } from "../contract/define.ts";
@@ -46,54 +45,43 @@ const command = z.strictObject({
   run: method,
 });
 
+/** The members besides `id`, which may all be absent. */
 const pluginShape = {
-  id: ID,
-  aliases: z.array(ID).optional(),
-  config: zodSchema.optional(),
-  section: z
-    .enum(["channels", "hooks", "plugins"], 'must be "channels", "hooks" or "plugins"')
-    .optional(),
-  enabledByDefault: z.boolean("must be true or false").optional(),
-  channel: method.optional(),
-  source: method.optional(),
-  tools: method.optional(),
-  context: method.optional(),
-  routes: method.optional(),
-  setup: method.optional(),
-  commands: z
-    .record(z.string().regex(/^[a-z][a-z-]*$/, "use lower-case letters and `-`"), command)
-    .optional(),
-  presets: z.array(z.unknown(), "must be a list of presets").optional(),
-  schemes: z.record(NAME, z.unknown()).optional(),
-  transforms: z.record(NAME, fileUrl).optional(),
-  providers: z
-    .array(
-      z.looseObject({ type: text, create: method, check: method.optional() }),
-      "must be a list",
-    )
-    .optional(),
-  extractors: z
-    .array(
-      z.looseObject({ extensions: textList, mediaTypes: textList, module: fileUrl }),
-      "must be a list",
-    )
-    .optional(),
-  setupQuestions: z
-    .looseObject({
-      name: text,
-      where: text,
-      fields: z.array(z.looseObject({ name: text, ask: text })),
-      owner: text,
-    })
-    .optional(),
+  aliases: z.array(ID),
+  config: zodSchema,
+  section: z.enum(["channels", "hooks", "plugins"], 'must be "channels", "hooks" or "plugins"'),
+  enabledByDefault: z.boolean("must be true or false"),
+  channel: method,
+  source: method,
+  tools: method,
+  context: method,
+  routes: method,
+  setup: method,
+  commands: z.record(z.string().regex(/^[a-z][a-z-]*$/, "use lower-case letters and `-`"), command),
+  presets: z.array(z.unknown(), "must be a list of presets"),
+  schemes: z.record(NAME, z.unknown()),
+  transforms: z.record(NAME, fileUrl),
+  providers: z.array(
+    z.looseObject({ type: text, create: method, check: method.optional() }),
+    "must be a list",
+  ),
+  extractors: z.array(
+    z.looseObject({ extensions: textList, mediaTypes: textList, module: fileUrl }),
+    "must be a list",
+  ),
+  setupQuestions: z.looseObject({
+    name: text,
+    where: text,
+    fields: z.array(z.looseObject({ name: text, ask: text })),
+    owner: text,
+  }),
 };
 /** The members of which a plugin must have at least one. */
 const OFFERS = Object.keys(pluginShape).filter(
-  (name) =>
-    !["id", "aliases", "config", "section", "enabledByDefault", "setupQuestions"].includes(name),
+  (name) => !["aliases", "config", "section", "enabledByDefault", "setupQuestions"].includes(name),
 ) as (keyof Plugin)[];
 const pluginSchema = z
-  .strictObject(pluginShape)
+  .strictObject({ id: ID, ...z.object(pluginShape).partial().shape })
   .refine((plugin) => OFFERS.some((name) => plugin[name as keyof typeof plugin] !== undefined), {
     error: `offers nothing: give it at least one of ${OFFERS.map((name) => `\`${name}\``).join(", ")}`,
   })
@@ -108,6 +96,12 @@ const pluginSchema = z
 
 /** A checked value, or what is wrong with it. */
 export type CheckedPlugin<T> = { ok: true; value: T } | { ok: false; issues: Issue[] };
+
+/** Refuses a value for one reason. */
+export const refusePlugin = (path: string, message: string): CheckedPlugin<never> => ({
+  ok: false,
+  issues: [{ path, message }],
+});
 
 /** Checks what a preset of a plugin must not have: a secret belongs to whoever enables it, and its files have no folder. */
 function checkPreset({ id, auth, mappings }: MappingFile): Issue[] {
@@ -137,6 +131,20 @@ function checkPreset({ id, auth, mappings }: MappingFile): Issue[] {
   return issues;
 }
 
+/** Names the fields of issues as those of a plugin: its module has no paths. `around`: the field that they are in. */
+const toPluginIssues = (
+  issues: readonly Issue[],
+  path: string,
+  owner = "the plugin",
+  around = "",
+): Issue[] =>
+  issues.map((issue) => {
+    const field = [around, issue.path].filter((part) => part !== "").join(".");
+    const message =
+      field === "" ? `${owner} ${issue.message}` : `\`${field}\` of ${owner}: ${issue.message}`;
+    return { path, message };
+  });
+
 /** The problems of a plugin's presets, which are checked as files of `hooks.mappingsDir` are. */
 function presetIssues({ id, presets = [] }: Plugin, path: string): Issue[] {
   return presets.flatMap((preset: unknown, index) => {
@@ -144,10 +152,7 @@ function presetIssues({ id, presets = [] }: Plugin, path: string): Issue[] {
     const issues = checked.success
       ? checkPreset(checked.data)
       : configIssues(checked.error, mappingFileSchema);
-    return issues.map((issue) => {
-      const field = `presets[${index}]${issue.path === "" ? "" : `.${issue.path}`}`;
-      return { path, message: `\`${field}\` of the plugin "${id}": ${issue.message}` };
-    });
+    return toPluginIssues(issues, path, `the plugin "${id}"`, `presets[${index}]`);
   });
 }
 
@@ -155,10 +160,8 @@ function presetIssues({ id, presets = [] }: Plugin, path: string): Issue[] {
 function schemeIssues({ id, schemes = {} }: Plugin, path: string): Issue[] {
   return Object.entries(schemes).flatMap(([name, scheme]) => {
     const checked = schemeSchema.safeParse(scheme);
-    return (checked.success ? [] : configIssues(checked.error, schemeSchema)).map((issue) => ({
-      path,
-      message: `\`schemes.${name}${issue.path === "" ? "" : `.${issue.path}`}\` of the plugin "${id}": ${issue.message}`,
-    }));
+    const issues = checked.success ? [] : configIssues(checked.error, schemeSchema);
+    return toPluginIssues(issues, path, `the plugin "${id}"`, `schemes.${name}`);
   });
 }
 
@@ -168,29 +171,13 @@ export function checkPlugin(exports: Record<string, unknown>, path: string): Che
   const inner = (outer as { default?: unknown } | null | undefined)?.default;
   const value = inner === undefined ? outer : inner;
   if (typeof value !== "object" || value === null)
-    return {
-      ok: false,
-      issues: [{ path, message: "its default export must be what definePlugin returns" }],
-    };
+    return refusePlugin(path, "its default export must be what definePlugin returns");
   const plugin = value as Plugin;
   const checked = pluginSchema.safeParse(plugin);
-  if (checked.success) {
-    const issues = [...presetIssues(plugin, path), ...schemeIssues(plugin, path)];
-    return issues.length === 0 ? { ok: true, value: plugin } : { ok: false, issues };
-  }
-  const issues = checked.error.issues.flatMap((issue) =>
-    issue.code === "unrecognized_keys"
-      ? issue.keys.map(
-          (key) =>
-            `\`${key}\` is not a member of a plugin.${didYouMean(key, Object.keys(pluginShape))}`,
-        )
-      : [
-          issue.path.length === 0
-            ? `the plugin ${issue.message}`
-            : `\`${renderPath(issue.path)}\` of the plugin: ${issue.message}`,
-        ],
-  );
-  return { ok: false, issues: issues.map((message) => ({ path, message })) };
+  const issues = checked.success
+    ? [...presetIssues(plugin, path), ...schemeIssues(plugin, path)]
+    : toPluginIssues(configIssues(checked.error, pluginSchema), path);
+  return issues.length === 0 ? { ok: true, value: plugin } : { ok: false, issues };
 }
 
 /** All texts of a section that are long enough to be a secret. */
@@ -198,6 +185,9 @@ function texts(value: unknown): string[] {
   if (typeof value === "string") return value.length >= 4 ? [value] : [];
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(texts) : [];
 }
+
+/** The member of a section that is not the plugin's own. */
+const withSwitch = z.object({ enabled: z.boolean() });
 
 /**
  * Checks a plugin's section of the config. A plugin's own messages lose every value of the section that they quote.
@@ -221,19 +211,9 @@ export function checkSection(
   );
   if (checked.success) return { ok: true, value: checked.data };
   const values = texts(section).toSorted((a, b) => b.length - a.length);
-  const known = Object.keys((plugin.config as { shape?: object }).shape ?? {});
-  const issues = checked.error.issues.flatMap((issue): Issue[] =>
-    issue.code === "unrecognized_keys"
-      ? issue.keys.map((key) => ({
-          path: at([...issue.path, key]),
-          message: `is not known.${issue.path.length === 0 ? didYouMean(key, [...known, "enabled"]) : ""}`,
-        }))
-      : [
-          {
-            path: at(issue.path),
-            message: values.reduce((text, value) => text.replaceAll(value, "…"), issue.message),
-          },
-        ],
-  );
+  const issues = schemaIssues(checked.error, [plugin.config, withSwitch]).map((issue) => ({
+    path: at(issue.path),
+    message: values.reduce((message, value) => message.replaceAll(value, "…"), issue.message),
+  }));
   return { ok: false, issues };
 }

@@ -19,19 +19,12 @@ interface User {
   baseDir: string;
 }
 
-const hasCommands = (plugin: Plugin): plugin is CommandPlugin => plugin.commands !== undefined;
-
-interface ImportedPlugin {
-  plugin: Plugin;
-  origin: string;
-}
-
 /** The user's plugins, and those of Rouse's own that bring presets or commands. Those that cannot be loaded are left out. */
 async function importBringing(
   what: "presets" | "commands",
   builtinDir: string,
   user: User | undefined,
-): Promise<ImportedPlugin[]> {
+): Promise<{ plugin: Plugin; origin: string }[]> {
   const bringing = readCatalog(builtinDir).flatMap((entry) => (entry[what] ? [entry.id] : []));
   const locations = [
     ...builtinPlugins(builtinDir).filter(({ builtin = "" }) => bringing.includes(builtin)),
@@ -39,14 +32,12 @@ async function importBringing(
   ];
   const baseDir = user?.baseDir ?? builtinDir;
   const found = await Promise.all(
-    locations.map(async (location) => ({
-      location,
-      imported: await importPlugin(location, baseDir),
-    })),
+    locations.map(async (location) => {
+      const imported = await importPlugin(location, baseDir);
+      return imported.ok ? [{ plugin: imported.value, origin: location.origin }] : [];
+    }),
   );
-  return found.flatMap(({ location, imported }) =>
-    imported.ok ? [{ plugin: imported.value, origin: location.origin }] : [],
-  );
+  return found.flat();
 }
 
 /** Loads the offers of plugins that need no section, as presets and schemes: Rouse's own and, with a config, the user's. */
@@ -72,7 +63,7 @@ export async function loadCommandPlugins(
   const plugins = new Map<string, Plugin>();
   for (const { plugin } of await importBringing("commands", builtinDir, user))
     if (!plugins.has(plugin.id)) plugins.set(plugin.id, plugin);
-  return [...plugins.values()].filter(hasCommands);
+  return [...plugins.values()].filter((plugin): plugin is CommandPlugin => !!plugin.commands);
 }
 
 /**

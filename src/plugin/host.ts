@@ -13,7 +13,6 @@ import {
   isChannel,
   readCatalog,
   userPlugins,
-  type CatalogEntry,
   type PluginLocation,
 } from "./locations.ts";
 import { addCapabilities, addStatic, claim, noOffers } from "./offers.ts";
@@ -83,18 +82,14 @@ const hasChannel = ({ channel, setup, section }: Plugin): boolean =>
 function registerPlugin(plugin: Plugin, source: Origin, staging: Staging): boolean {
   const { id, aliases = [], section } = plugin;
   const other = staging.ids.get(id);
-  if (other !== undefined) {
-    staging.issues.push({
-      path: source.path,
-      message: `another plugin (${other}) has the id "${id}" already: give this one another id`,
-    });
-    return false;
-  }
-  if (section === "hooks" && isHookSetting(id)) {
-    staging.issues.push({
-      path: source.path,
-      message: `hooks.${id} is a setting of Rouse itself: give the plugin another id`,
-    });
+  const problem =
+    other !== undefined
+      ? `another plugin (${other}) has the id "${id}" already: give this one another id`
+      : section === "hooks" && isHookSetting(id)
+        ? `hooks.${id} is a setting of Rouse itself: give the plugin another id`
+        : undefined;
+  if (problem !== undefined) {
+    staging.issues.push({ path: source.path, message: problem });
     return false;
   }
   staging.ids.set(id, source.origin);
@@ -208,7 +203,7 @@ function checkInline({ inline = [] }: HostOptions, staging: Staging): [Plugin, O
     const { kind, value } = findSection(checked.value, staging.sections);
     if (needsSection(checked.value) && value === undefined)
       staging.sections[kind][checked.value.id] = {};
-    return [[checked.value, { origin: "inline", path, builtin: undefined }]];
+    return [[checked.value, { origin: "inline", path }]];
   });
 }
 
@@ -225,37 +220,6 @@ function orderChannels(staging: Staging): Map<string, Channel> {
   }
   const ordered = staging.channels.toSorted((a, b) => Number(a.byDefault) - Number(b.byDefault));
   return new Map(ordered.map(({ id, channel }) => [id, channel]));
-}
-
-/** Imports and takes over the plugins that have a file. Of Rouse's own only those that the config needs. */
-async function takeFiles(
-  locations: readonly PluginLocation[],
-  adopt: (plugin: Plugin, source: Origin) => Promise<void>,
-  catalog: readonly CatalogEntry[],
-  options: HostOptions,
-  staging: Staging,
-): Promise<void> {
-  for (const location of locations) {
-    const { builtin: id, origin } = location;
-    const entry = catalog.find((one) => one.id === id);
-    if (id !== undefined && !isNeeded(id, entry, options, staging)) {
-      staging.ids.set(id, origin);
-      staging.plugins.push({
-        id,
-        origin,
-        channel: entry !== undefined && isChannel(entry),
-        configured: false,
-      });
-      continue;
-    }
-    const imported = await importPlugin(location, options.baseDir);
-    staging.files.push(...imported.files);
-    if (imported.ok) await adopt(imported.value, location);
-    else {
-      staging.incomplete = true;
-      staging.issues.push(...imported.issues);
-    }
-  }
 }
 
 /**
@@ -288,15 +252,27 @@ export async function loadPlugins(options: HostOptions): Promise<LoadedPlugins> 
   const adopt = async (plugin: Plugin, source: Origin): Promise<void> => {
     if (!registerPlugin(plugin, source, staging)) return;
     const configured = await take(plugin, source, options, staging);
-    staging.plugins.push({
-      id: plugin.id,
-      origin: source.origin,
-      channel: hasChannel(plugin),
-      configured,
-    });
+    const { id } = plugin;
+    staging.plugins.push({ id, origin: source.origin, channel: hasChannel(plugin), configured });
   };
   const inline = checkInline(options, staging);
-  await takeFiles(locations, adopt, catalog, options, staging);
+  for (const location of locations) {
+    const { builtin: id, origin } = location;
+    const entry = catalog.find((one) => one.id === id);
+    if (id !== undefined && !isNeeded(id, entry, options, staging)) {
+      staging.ids.set(id, origin);
+      const channel = entry !== undefined && isChannel(entry);
+      staging.plugins.push({ id, origin, channel, configured: false });
+      continue;
+    }
+    const imported = await importPlugin(location, options.baseDir);
+    staging.files.push(...imported.files);
+    if (imported.ok) await adopt(imported.value, location);
+    else {
+      staging.incomplete = true;
+      staging.issues.push(...imported.issues);
+    }
+  }
   for (const [plugin, origin] of inline) await adopt(plugin, origin);
   staging.issues.push(...findUnknownSections(staging.sections, staging));
   const {

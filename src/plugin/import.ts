@@ -1,7 +1,7 @@
 import { relative } from "node:path";
 import { safeError } from "../core/errors.ts";
 import { pathToFileURL } from "node:url";
-import { checkPlugin, type CheckedPlugin } from "./check.ts";
+import { checkPlugin, refusePlugin, type CheckedPlugin } from "./check.ts";
 import type { Plugin } from "../contract/define.ts";
 import type { PluginLocation } from "./locations.ts";
 import { importUserModule, type UserModule } from "./resolve.ts";
@@ -67,5 +67,5 @@ export async function importPlugin(
   const { module, files } = await importModule(location);
   if (module.ok) return { ...checkPlugin(module.exports, location.path), files };
   const message = `the plugin cannot be loaded: ${explain(module.error, baseDir)}`;
-  return { ok: false, issues: [{ path: location.path, message }], files };
+  return { ...refusePlugin(location.path, message), files };
 }

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { createRequire } from "node:module";
+import { join } from "node:path";
 import type { PinnedPackage } from "../config/schema/plugin-entry.ts";
 
 /** The record of an installed package. */
@@ -18,12 +19,10 @@ function readJson(file: string): unknown {
 }
 
 /** The `node_modules` folder that holds a package for modules in `baseDir`, as Node finds it. */
-function findModules(name: string, baseDir: string): string | undefined {
-  const modules = join(baseDir, "node_modules");
-  if (existsSync(join(modules, name, "package.json"))) return modules;
-  const parent = dirname(baseDir);
-  return parent === baseDir ? undefined : findModules(name, parent);
-}
+const findModules = (name: string, baseDir: string): string | undefined =>
+  createRequire(join(baseDir, "rouse.json"))
+    .resolve.paths(name)
+    ?.find((modules) => existsSync(join(modules, name, "package.json")));
 
 /** Returns the version in a package's `package.json` and the integrity that npm recorded; undefined if it is not installed. */
 export function readInstalled(name: string, baseDir: string): InstalledPackage | undefined {

@@ -4,6 +4,7 @@ import { dirname, isAbsolute, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Issue } from "../core/errors.ts";
 import type { KnownChannel } from "../delivery/channels.ts";
+import { readShippedList } from "../config/providers.ts";
 import type { Config } from "../config/schema/index.ts";
 import { OWN_ORIGIN } from "../contract/offers.ts";
 import type { SetupQuestions } from "../contract/define.ts";
@@ -42,7 +43,7 @@ export interface PluginLocation {
   path: string;
   file: string;
   /** The id, where the folder's name gives it: Rouse's own are known by it before they are loaded. */
-  builtin: string | undefined;
+  builtin?: string;
 }
 
 const INDEX = ["index.ts", "index.js", "index.mts", "index.mjs"];
@@ -54,14 +55,9 @@ function findEntry(path: string): string | undefined {
   return found && INDEX.map((name) => join(path, name)).find((file) => existsSync(file));
 }
 
-/** Reads what is known of Rouse's own plugins. In the built package the list lies beside the folder of built files. */
-export function readCatalog(builtinDir: string): CatalogEntry[] {
-  const file = [
-    join(builtinDir, "catalog.json"),
-    join(builtinDir, "..", "..", "plugins", "catalog.json"),
-  ].find((path) => existsSync(path));
-  return file === undefined ? [] : (JSON.parse(readFileSync(file, "utf8")) as CatalogEntry[]);
-}
+/** Reads what is known of Rouse's own plugins. */
+export const readCatalog = (builtinDir: string): CatalogEntry[] =>
+  readShippedList(builtinDir, "catalog.json") as CatalogEntry[];
 
 function namesIn(folder: string): string[] {
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return [];
@@ -87,9 +83,7 @@ function folderPlugins(baseDir: string): PluginLocation[] {
     const path = join(folder, name);
     const file = findEntry(path);
     const wanted = file !== undefined && (file !== path || SINGLE.test(name));
-    return wanted
-      ? [{ origin: `plugins/${name}`, path: `plugins/${name}`, file, builtin: undefined }]
-      : [];
+    return wanted ? [{ origin: `plugins/${name}`, path: `plugins/${name}`, file }] : [];
   });
 }
 
@@ -158,7 +152,6 @@ function namedPlugins(
           origin: isPath ? relative(baseDir, file) || name : name,
           path,
           file: realpathSync(file),
-          builtin: undefined,
         },
       ];
     const message = isPath

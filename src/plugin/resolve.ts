@@ -1,6 +1,6 @@
-import { statSync } from "node:fs";
 import { registerHooks, type ResolveFnOutput } from "node:module";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { fileStamp } from "../core/files.ts";
 import { isPackage, isTypeScript, OWN_MODULES } from "./own-modules.ts";
 
 /** Marks the modules of one import, so that a changed file is read again. */
@@ -78,12 +78,8 @@ async function importAnew(file: string, files: Set<string>): Promise<UserModule>
   }
 }
 
-function stamp(file: string): string {
-  const found = statSync(file, { throwIfNoEntry: false });
-  return found ? `${found.mtimeMs}-${found.size}` : "";
-}
-
-const loaded = new Map<string, { module: UserModule; stamps: Map<string, string> }>();
+/** Modules that were imported, with the stamps of their files. */
+const loaded = new Map<string, { module: UserModule; stamps: Map<string, string | undefined> }>();
 
 /**
  * Imports a user's module, all of TypeScript included, and says which files of the user's it consists of. While none
@@ -94,10 +90,10 @@ export async function importUserModule(
 ): Promise<{ module: UserModule; files: string[] }> {
   registerOwnModules();
   const known = loaded.get(file);
-  if (known?.module.ok && [...known.stamps].every(([path, before]) => stamp(path) === before))
+  if (known?.module.ok && [...known.stamps].every(([path, before]) => fileStamp(path) === before))
     return { module: known.module, files: [...known.stamps.keys()] };
   const files = new Set([file, ...(known?.stamps.keys() ?? [])]);
   const module = await importAnew(file, files);
-  loaded.set(file, { module, stamps: new Map([...files].map((path) => [path, stamp(path)])) });
+  loaded.set(file, { module, stamps: new Map([...files].map((path) => [path, fileStamp(path)])) });
   return { module, files: [...files] };
 }

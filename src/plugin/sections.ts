@@ -1,4 +1,3 @@
-import type { z } from "zod";
 import type { SchemaParts } from "../config/json-schema.ts";
 import { hooksKeys } from "../config/schema/hooks.ts";
 import type { Config } from "../config/schema/index.ts";
@@ -37,10 +36,16 @@ export function findSection(plugin: Plugin, sections: Sections): FoundSection {
   return { kind, path, value: sections[kind][id] };
 }
 
-/** Loads the schemas of the sections of Rouse's own plugins. */
-export async function builtinSections(builtinDir: string): Promise<SchemaParts["sections"]> {
+/** Loads the schemas of the sections of Rouse's own plugins, or of the one with the id `only`. */
+export async function builtinSections(
+  builtinDir: string,
+  only?: string,
+): Promise<SchemaParts["sections"]> {
+  const locations = builtinPlugins(builtinDir).filter(
+    ({ builtin }) => builtin === (only ?? builtin),
+  );
   const found = await Promise.all(
-    builtinPlugins(builtinDir).map(async (location) => {
+    locations.map(async (location) => {
       const checked = await importPlugin(location, builtinDir);
       if (!checked.ok || !checked.value.config) return [];
       const { id, config: schema } = checked.value;
@@ -50,22 +55,15 @@ export async function builtinSections(builtinDir: string): Promise<SchemaParts["
   return found.flat();
 }
 
-/** Loads the schema of the section of one of Rouse's own plugins; undefined if it has none. */
-export async function loadBuiltinSchema(
-  builtinDir: string,
-  id: string,
-): Promise<z.ZodType | undefined> {
-  const location = builtinPlugins(builtinDir).find(({ builtin }) => builtin === id);
-  const imported = location && (await importPlugin(location, builtinDir));
-  return imported?.ok ? imported.value.config : undefined;
-}
-
 /** True if a section turns its plugin off. */
 export const isOff = (section: unknown): boolean =>
   (section as { enabled?: unknown } | undefined | null)?.enabled === false;
 
 export const noneConfigured = ({ channels }: Sections): boolean =>
   Object.values(channels).every(isOff);
+
+/** True if a section of `hooks` is one of Rouse's own settings. */
+export const isHookSetting = (id: string): boolean => id in hooksKeys;
 
 /** True if the config needs one of Rouse's own plugins: only these are loaded. */
 export function isNeeded(
@@ -78,7 +76,7 @@ export function isNeeded(
   if (
     channels[id] !== undefined ||
     plugins[id] !== undefined ||
-    (!(id in hooksKeys) && hooks[id] !== undefined)
+    (!isHookSetting(id) && hooks[id] !== undefined)
   )
     return true;
   const { presets = [], providers = [], enabledByDefault } = entry ?? {};
@@ -86,9 +84,6 @@ export function isNeeded(
   if (providers.some((type) => usedProviders.has(type))) return true;
   return enabledByDefault === true && print !== undefined && noneConfigured(sections);
 }
-
-/** True if a section of `hooks` is one of Rouse's own settings. */
-export const isHookSetting = (id: string): boolean => id in hooksKeys;
 
 /** True if the config uses, or may use, an offer of a plugin that needs no section. */
 export function isStaticUsed(

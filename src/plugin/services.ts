@@ -16,11 +16,12 @@ export interface ServiceStatus extends ServiceState {
 /** A service with its id. */
 export interface NamedService {
   id: string;
-  service: Source;
+  /** Answers the requests to it. */
+  service: Pick<Source, "request" | "onPeerRequest">;
   /** Every gateway runs it: it only waits for requests. */
   everywhere?: boolean;
-  /** In place of the service's own `start`, for one whose commits have to be under the lease. */
-  start?(held: Held, host: SourceHost): Promise<void>;
+  /** Runs until the signal of `held` aborts. */
+  start(held: Held, host: SourceHost): Promise<void>;
 }
 
 export interface ServicesOptions {
@@ -41,56 +42,41 @@ export interface ServicesOptions {
   log: Logger;
 }
 
-export interface Services {
-  /** Ends the services that run and starts these. Resolves when the old ones have ended. */
-  replace(services: readonly NamedService[]): Promise<void>;
-  states(): readonly ServiceStatus[];
-  /** Passes a request to a service; undefined if the service handles no requests. */
-  request(id: string, request: Request): Promise<Response> | undefined;
-  /** Ends all; resolves when they have. */
-  close(): Promise<void>;
-}
+export type Services = ReturnType<typeof createServices>;
 
 /** A service that ran for so long has recovered: its next failure waits as the first. */
 const RECOVERED_MS = 600_000;
 /** A service that does not end by then is left behind. */
 const END_MS = 5000;
 
-/** The states of the services. A change is logged. */
-class ServiceStates {
-  readonly #states = new Map<string, ServiceStatus>();
-  readonly #options: ServicesOptions;
-
-  constructor(options: ServicesOptions) {
-    this.#options = options;
-  }
-
-  /** Replaces all states: each service starts. */
-  reset(ids: readonly string[]): void {
-    this.#states.clear();
-    for (const id of ids)
-      this.#states.set(id, { id, ok: true, message: "starting", since: this.#options.clock.now() });
-  }
-
-  set(id: string, { ok, message }: ServiceState): void {
-    const { clock, log } = this.#options;
-    const before = this.#states.get(id);
-    if (before?.ok === ok && before.message === message) return;
-    this.#states.set(id, { id, ok, message, since: clock.now() });
-    if (!ok) log.warn({ plugin: id, reason: message }, "a plugin's service does not work");
-    else if (before && !before.ok) log.info({ plugin: id }, "a plugin's service works again");
-  }
-
-  list(): ServiceStatus[] {
-    return [...this.#states.values()];
-  }
+/** Creates the states of the services. A change is logged. */
+function createStates({ clock, log }: ServicesOptions) {
+  const states = new Map<string, ServiceStatus>();
+  const keep = (id: string, { ok, message }: ServiceState): void =>
+    void states.set(id, { id, ok, message, since: clock.now() });
+  return {
+    /** Replaces all states: each service starts. */
+    reset(ids: readonly string[]): void {
+      states.clear();
+      for (const id of ids) keep(id, { ok: true, message: "starting" });
+    },
+    set(id: string, state: ServiceState): void {
+      const before = states.get(id);
+      if (before?.ok === state.ok && before.message === state.message) return;
+      keep(id, state);
+      if (!state.ok)
+        log.warn({ plugin: id, reason: state.message }, "a plugin's service does not work");
+      else if (before && !before.ok) log.info({ plugin: id }, "a plugin's service works again");
+    },
+    list: (): ServiceStatus[] => [...states.values()],
+  };
 }
 
 /** Runs a service until `held` ends: whenever it ends by itself, it counts as failing and is started again. */
 async function supervise(
-  { id, service, start }: NamedService,
+  { id, start }: NamedService,
   held: Held,
-  states: ServiceStates,
+  states: ReturnType<typeof createStates>,
   options: ServicesOptions,
 ): Promise<void> {
   const { hook, createCursor, createDocuments, clock, log } = options;
@@ -108,7 +94,7 @@ async function supervise(
         documents: createDocuments(id),
         ...createCursor(id, fencingToken),
       };
-      await (start ? start(held, host) : service.start(signal, host));
+      await start(held, host);
     } catch (error) {
       const { name, code } = safeError(error);
       message = `it ended with an error (${code ?? name})`;
@@ -123,10 +109,10 @@ async function supervise(
 }
 
 /** Runs the services of plugins, each in one gateway at a time. */
-export function createServices(options: ServicesOptions): Services {
+export function createServices(options: ServicesOptions) {
   const { cluster, clock } = options;
-  const states = new ServiceStates(options);
-  let running = new Map<string, Source>();
+  const states = createStates(options);
+  let running = new Map<string, NamedService["service"]>();
   /** Those that this gateway runs itself. */
   const here = new Set<string>();
   let ended = Promise.resolve<unknown>(undefined);
@@ -160,7 +146,8 @@ export function createServices(options: ServicesOptions): Services {
   });
 
   return {
-    async replace(services) {
+    /** Ends the services that run and starts these. Resolves when the old ones have ended. */
+    async replace(services: readonly NamedService[]): Promise<void> {
       await close();
       stop = new AbortController();
       const { signal } = stop;
@@ -168,8 +155,9 @@ export function createServices(options: ServicesOptions): Services {
       states.reset(services.map(({ id }) => id));
       ended = Promise.all(services.map((named) => run(named, signal)));
     },
-    states: () => states.list(),
-    request(id, request) {
+    states: (): readonly ServiceStatus[] => states.list(),
+    /** Passes a request to a service; undefined if the service handles no requests. */
+    request(id: string, request: Request): Promise<Response> | undefined {
       const service = running.get(id);
       const answer = service?.request?.(request);
       // It may be news for the gateway that runs the service.
@@ -177,6 +165,7 @@ export function createServices(options: ServicesOptions): Services {
         void answer.then(({ ok }) => ok && cluster.tell("nudge", [id])).catch(() => undefined);
       return answer;
     },
+    /** Ends all; resolves when they have. */
     close,
   };
 }

@@ -5,7 +5,7 @@ import { expect, onTestFinished } from "vitest";
 import type { z } from "zod";
 import { cutMeasured } from "../../src/delivery/split.ts";
 import type { Channel, Plugin } from "../../src/plugin/api.ts";
-import { checkChannel } from "../../src/plugin/check-capabilities.ts";
+import { checkCapabilities } from "../../src/plugin/check-capabilities.ts";
 import { load, userFolder } from "../plugin/support.ts";
 import { testHost } from "./gateway.ts";
 
@@ -58,9 +58,16 @@ export function openPlugin<S extends z.ZodType>(
     stateDir: async () => own,
     print: log,
   });
-  const checked = checkChannel(made, `channels.${plugin.id}`, config);
+  const checked = checkCapabilities({ channel: made }, `channels.${plugin.id}`, config);
   if (!checked.ok) throw new Error(JSON.stringify(checked.issues));
-  return { channel: checked.value, host, received: host.received, logged, clock, dir: own };
+  return {
+    channel: checked.value.channel as Channel,
+    host,
+    received: host.received,
+    logged,
+    clock,
+    dir: own,
+  };
 }
 
 export type OpenChannel = ReturnType<typeof openPlugin>;

@@ -350,7 +350,7 @@ export default definePlugin({ id: "off", channel: () => { throw new Error("used"
       issues.filter((issue) => issue.path === path).map((issue) => issue.message);
     expect(at("plugins[0]")).toEqual(["its default export must be what definePlugin returns"]);
     expect(at("plugins[1]").join("\n")).toMatch(
-      /`id` of the plugin: use lower-case[^]*`aliases` of the plugin[^]*`chanel` is not a member of a plugin. Did you mean "channel"\?/,
+      /`id` of the plugin: use lower-case[^]*`aliases` of the plugin[^]*`chanel` of the plugin: is not known. Did you mean "channel"\?/,
     );
     expect(at("plugins[2]")).toEqual([
       expect.stringContaining(

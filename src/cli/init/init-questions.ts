@@ -3,7 +3,7 @@ import { readEnvironmentProviders } from "../../config/providers.ts";
 import { BUILTIN_PLUGINS, readCatalog, type CatalogEntry } from "../../plugin/locations.ts";
 import { getSetup, type Presets } from "../hooks/find-presets.ts";
 import type { SetupQuestions } from "../../contract/define.ts";
-import { loadBuiltinSchema } from "../../plugin/sections.ts";
+import { builtinSections } from "../../plugin/sections.ts";
 import type { CliIo } from "../io.ts";
 import type { Prompts } from "../prompts.ts";
 
@@ -62,9 +62,8 @@ export function withoutQuestions(
 
 /** Reads the schema of a channel's section, a field at a time. */
 async function loadSection(id: string) {
-  const schema = (await loadBuiltinSchema(BUILTIN_PLUGINS, id)) as
-    | { shape?: Record<string, z.ZodType> }
-    | undefined;
+  const [section] = await builtinSections(BUILTIN_PLUGINS, id);
+  const schema = section?.schema as { shape?: Record<string, z.ZodType> } | undefined;
   const parse = (field: string, value: unknown) => schema?.shape?.[field]?.safeParse(value);
   return {
     isOptional: (field: string): boolean => parse(field, undefined)?.success ?? true,

@@ -5,7 +5,6 @@ import { renderPath } from "../../config/issues.ts";
 import { readJson5 } from "../../config/json5.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { mask, maskConfig } from "../../config/mask.ts";
-import type { Config } from "../../config/schema/index.ts";
 import { mappingFileSchema } from "../../config/schema/mapping.ts";
 import { findSecretFields, VARIABLE_REFERENCE, type SecretField } from "../../config/secrets.ts";
 import type { CliIo } from "../io.ts";
@@ -52,8 +51,7 @@ export function findSecretUses(loaded: LoadedConfig, env: CliIo["env"]): SecretU
   const { written, file = "", config } = loaded;
   const folder = config.hooks.mappingsDir;
   const names = existsSync(folder) ? readdirSync(folder) : [];
-  const masked = maskConfig({ plugins: {}, ...(written as Partial<Config>) } as Config);
-  const documents = [{ file, written, masked, label: "" }];
+  const documents = [{ file, written, masked: maskConfig(written), label: "" }];
   for (const name of names.toSorted()) {
     if (!/(?<!\.schema)\.json5?$/.test(name) || !existsSync(join(folder, name))) continue;
     const path = realpathSync(join(folder, name));

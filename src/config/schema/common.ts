@@ -59,5 +59,41 @@ export const idText = z
     "use letters, digits, `.`, `_` and `-`, at most 64, starting with a letter or digit",
   );
 
+/** Text that is not empty. */
+export const text = z.string().min(1);
+
+/** A whole number above 0. */
+export const positive = z.int().positive();
+
+/** A field that may be left out. */
+export const optionalField = <T extends z.ZodType>(schema: T, description: string) =>
+  schema.optional().describe(description);
+
+/** A field that has a value if it is left out. */
+export const withDefault = <T extends z.ZodType>(
+  schema: T,
+  standard: z.core.util.NoUndefined<z.output<T>>,
+  description: string,
+) => schema.default(standard).describe(description);
+
+/** A switch, which is off unless `standard` says otherwise. */
+export const switchField = (description: string, standard = false) =>
+  withDefault(z.boolean(), standard, description);
+
+/** A list, which is empty if it is left out. */
+export const list = <T extends z.ZodType>(entry: T, description: string) =>
+  z.array(entry).default([]).describe(description);
+
+/** A section whose fields all have defaults: one that is left out has them too. */
+export const section = <T extends z.ZodRawShape>(description: string, fields: T) =>
+  z
+    .strictObject(fields)
+    .prefault({} as z.input<z.ZodObject<T, z.core.$strict>>)
+    .describe(description);
+
+/** A section that may be left out. */
+export const optionalSection = <T extends z.ZodRawShape>(description: string, fields: T) =>
+  optionalField(z.strictObject(fields), description);
+
 /** A secret as the config holds it once `${ENV}` and `{ file }` are resolved. */
 export const secretSchema = z.string().min(1).meta({ secret: true });

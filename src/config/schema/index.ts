@@ -1,6 +1,17 @@
 import { z } from "zod";
 import { agentsSchema, modelsSchema } from "./agents.ts";
-import { durationOr, idText, secretSchema } from "./common.ts";
+import {
+  durationOr,
+  switchField,
+  idText,
+  optionalField,
+  optionalSection,
+  positive,
+  secretSchema,
+  section,
+  text,
+  withDefault,
+} from "./common.ts";
 import {
   deliverySchema,
   gatewaySchema,
@@ -16,150 +27,120 @@ import { toolsSchema } from "./tools.ts";
 import { LANGUAGES } from "../../vocabulary/phrases.ts";
 import { callbackSchema } from "./limits.ts";
 
-const alertsSchema = z
-  .strictObject({
-    failures: z
-      .strictObject({
-        channel: z.string().min(1).optional().describe("The channel that gets a message."),
-        to: z
-          .string()
-          .min(1)
-          .optional()
-          .describe("Who gets it there. Default: the channel's `defaultTo`."),
-        callback: callbackSchema
-          .optional()
-          .describe("Post the group to an address, signed as receipts are."),
-      })
-      .prefault({})
-      .describe(
-        "Reports failures: once for each group, again if a resolved one comes back, and once a day for each path whose requests are rejected and not sent again.",
+const alertsSchema = section("What is reported without being asked for.", {
+  failures: section(
+    "Reports failures: once for each group, again if a resolved one comes back, and once a day for each path whose requests are rejected and not sent again.",
+    {
+      channel: optionalField(text, "The channel that gets a message."),
+      to: optionalField(text, "Who gets it there. Default: the channel's `defaultTo`."),
+      callback: optionalField(
+        callbackSchema,
+        "Post the group to an address, signed as receipts are.",
       ),
-  })
-  .prefault({})
-  .describe("What is reported without being asked for.");
+    },
+  ),
+});
 
-const telemetrySchema = z
-  .strictObject({
-    otlp: z
-      .strictObject({
-        url: z
-          .url({ protocol: /^https?$/ })
-          .describe("Address of the collector, such as `http://localhost:4318`."),
-        headers: z
-          .record(z.string(), secretSchema)
-          .default({})
-          .describe("Headers of each request, such as a key."),
-        serviceName: z.string().min(1).default("rouse").describe("`service.name` of the spans."),
-        sampleRatio: z
-          .number()
-          .min(0)
-          .max(1)
-          .default(1)
-          .describe(
-            "The share of traces that is kept. A sender's `traceparent` decides for its own trace.",
-          ),
-      })
-      .optional()
-      .describe("Export over OTLP/HTTP, with packages that Rouse does not bring. Read at start."),
-  })
-  .prefault({})
-  .describe("Traces by OpenTelemetry.");
+const telemetrySchema = section("Traces by OpenTelemetry.", {
+  otlp: optionalSection(
+    "Export over OTLP/HTTP, with packages that Rouse does not bring. Read at start.",
+    {
+      url: z
+        .url({ protocol: /^https?$/ })
+        .describe("Address of the collector, such as `http://localhost:4318`."),
+      headers: withDefault(
+        z.record(z.string(), secretSchema),
+        {},
+        "Headers of each request, such as a key.",
+      ),
+      serviceName: withDefault(text, "rouse", "`service.name` of the spans."),
+      sampleRatio: withDefault(
+        z.number().min(0).max(1),
+        1,
+        "The share of traces that is kept. A sender's `traceparent` decides for its own trace.",
+      ),
+    },
+  ),
+});
 
 /** Limits for the files of one message. */
-const attachmentsSchema = z
-  .strictObject({
-    maxBytes: z.int().positive().default(20_000_000).describe("The largest file, in bytes."),
-    timeout: durationOr("60s").describe("Time for fetching one file, with retries."),
-  })
-  .prefault({})
-  .describe("Files that people send on channels.");
+const attachmentsSchema = section("Files that people send on channels.", {
+  maxBytes: withDefault(positive, 20_000_000, "The largest file, in bytes."),
+  timeout: durationOr("60s").describe("Time for fetching one file, with retries."),
+});
 
-const languageSchema = z
-  .enum(LANGUAGES)
-  .optional()
-  .describe(
-    "The language of Rouse's own messages if the channel does not tell it. Default: English.",
-  );
+const languageSchema = optionalField(
+  z.enum(LANGUAGES),
+  "The language of Rouse's own messages if the channel does not tell it. Default: English.",
+);
 
-const threadsSchema = z
-  .strictObject({
-    follow: z
-      .boolean()
-      .default(true)
-      .describe("Continue a thread in which the agent has answered without a mention."),
-    messages: z
-      .int()
-      .min(0)
-      .max(100)
-      .default(20)
-      .describe("Earlier messages of a thread that the agent gets."),
-  })
-  .prefault({})
-  .describe("Threads of groups and channels.");
+const threadsSchema = section("Threads of groups and channels.", {
+  follow: switchField("Continue a thread in which the agent has answered without a mention.", true),
+  messages: withDefault(
+    z.int().min(0).max(100),
+    20,
+    "Earlier messages of a thread that the agent gets.",
+  ),
+});
 
-const transcriptionSchema = z
-  .strictObject({
+const transcriptionSchema = optionalSection(
+  "The model that transcribes voice messages, by `POST /audio/transcriptions`.",
+  {
     provider: idText.describe(
       "One of `models.providers`, of type `openai` or `openai-compatible`.",
     ),
-    model: z.string().min(1).describe("The provider's name of the model, such as `whisper-1`."),
-    language: z
-      .string()
-      .regex(/^[a-z]{2,3}$/, "write a language as ISO 639 does, such as `en`")
-      .optional()
-      .describe("The spoken language. Default: the model finds out."),
-  })
-  .optional()
-  .describe("The model that transcribes voice messages, by `POST /audio/transcriptions`.");
+    model: text.describe("The provider's name of the model, such as `whisper-1`."),
+    language: optionalField(
+      z.string().regex(/^[a-z]{2,3}$/, "write a language as ISO 639 does, such as `en`"),
+      "The spoken language. Default: the model finds out.",
+    ),
+  },
+);
 
-const runsSchema = z
-  .strictObject({
-    maxAge: durationOr("24h").describe(
-      "How long a run of a hook or a heartbeat is retried while its model gives no answer, before it is `failed`. Waits for a person or a limit do not count.",
-    ),
-    messageMaxAge: durationOr("15m").describe(
-      "The same for a message of a channel, whose sender then gets an apology.",
-    ),
-  })
-  .prefault({})
-  .describe("How long runs are retried while a model gives no answer.");
+const runsSchema = section("How long runs are retried while a model gives no answer.", {
+  maxAge: durationOr("24h").describe(
+    "How long a run of a hook or a heartbeat is retried while its model gives no answer, before it is `failed`. Waits for a person or a limit do not count.",
+  ),
+  messageMaxAge: durationOr("15m").describe(
+    "The same for a message of a channel, whose sender then gets an apology.",
+  ),
+});
 
 const pluginNames = z.array(pluginEntrySchema);
-const pluginsSchema = z
-  .union([
+const pluginsSchema = withDefault(
+  z.union([
     pluginNames,
     z.strictObject({
-      load: pluginNames.default([]).describe("Further plugins: paths or package names."),
-      settings: z
-        .record(z.string(), z.unknown())
-        .default({})
-        .describe("Sections of plugins without a channel, by the plugin's id."),
+      load: withDefault(pluginNames, [], "Further plugins: paths or package names."),
+      settings: withDefault(
+        z.record(z.string(), z.unknown()),
+        {},
+        "Sections of plugins without a channel, by the plugin's id.",
+      ),
     }),
-  ])
-  .default([])
-  .describe(
-    "Further plugins: paths, package names, or packages with version and integrity as `rouse plugins add` writes them. Or `{ load, settings }`.",
-  );
+  ]),
+  [],
+  "Further plugins: paths, package names, or packages with version and integrity as `rouse plugins add` writes them. Or `{ load, settings }`.",
+);
 
 /**
  * The whole config file. The one source of its types, defaults and documentation.
  * `channels.<id>`, `plugins.settings.<id>` and unknown members of `hooks` belong to plugins, which check them with their own schemas.
  */
 export const configSchema = z.strictObject({
-  $schema: z.string().optional().describe("For editors."),
+  $schema: optionalField(z.string(), "For editors."),
   gateway: gatewaySchema,
   hooks: hooksSchema,
   agents: agentsSchema,
   models: modelsSchema,
-  channels: z
-    .record(z.string(), z.unknown())
-    .default({})
-    .describe("Channel plugins by id, each with its own section."),
+  channels: withDefault(
+    z.record(z.string(), z.unknown()),
+    {},
+    "Channel plugins by id, each with its own section.",
+  ),
   owner: ownerSchema,
   people: peopleSchema,
-  sessions: sessionsSchema.describe(
-    "Which conversation a direct message joins, and which messages are answered together.",
-  ),
+  sessions: sessionsSchema,
   bindings: bindingsSchema,
   language: languageSchema,
   attachments: attachmentsSchema,
@@ -173,10 +154,10 @@ export const configSchema = z.strictObject({
   runs: runsSchema,
   delivery: deliverySchema,
   alerts: alertsSchema,
-  stateDir: z
-    .string()
-    .optional()
-    .describe("Folder of everything Rouse keeps. Default: `.rouse` beside the config."),
+  stateDir: optionalField(
+    z.string(),
+    "Folder of everything Rouse keeps. Default: `.rouse` beside the config.",
+  ),
   log: logSchema,
   telemetry: telemetrySchema,
 });

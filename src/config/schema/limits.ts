@@ -1,5 +1,13 @@
 import { z } from "zod";
-import { secretSchema } from "./common.ts";
+import {
+  list,
+  optionalField,
+  optionalSection,
+  positive,
+  secretSchema,
+  text,
+  withDefault,
+} from "./common.ts";
 
 /** An amount of money. Input: `"5 USD"`. Output: US dollars. */
 const money = z.string().transform((text, context) => {
@@ -11,52 +19,34 @@ const money = z.string().transform((text, context) => {
 
 /** Limits of what a hook may spend. Work over a limit waits and is not lost. */
 export const limitsSchema = z.strictObject({
-  runsPerHour: z
-    .int()
-    .positive()
-    .optional()
-    .describe("Runs that start within any hour; more are parked."),
-  concurrent: z.int().positive().optional().describe("Runs at the same time; more are parked."),
-  tokensPerDay: z
-    .int()
-    .positive()
-    .optional()
-    .describe("Tokens within any 24 hours; then runs are parked."),
-  budget: z
-    .strictObject({
-      perDay: money.describe("Costs within any 24 hours, such as `5 USD`; then runs are parked."),
-    })
-    .optional()
-    .describe("Costs of runs; each model needs a price (`models.prices`)."),
-  queue: z
-    .int()
-    .positive()
-    .optional()
-    .describe("Runs that may wait before hooks are answered 503."),
+  runsPerHour: optionalField(positive, "Runs that start within any hour; more are parked."),
+  concurrent: optionalField(positive, "Runs at the same time; more are parked."),
+  tokensPerDay: optionalField(positive, "Tokens within any 24 hours; then runs are parked."),
+  budget: optionalSection("Costs of runs; each model needs a price (`models.prices`).", {
+    perDay: money.describe("Costs within any 24 hours, such as `5 USD`; then runs are parked."),
+  }),
+  queue: optionalField(positive, "Runs that may wait before hooks are answered 503."),
 });
 export type LimitsConfig = z.output<typeof limitsSchema>;
 
 /** Events that arrive together become one run. */
 export const coalesceSchema = z
   .strictObject({
-    key: z.string().default("").describe("Events with the same key are a batch. A template."),
+    key: withDefault(z.string(), "", "Events with the same key are a batch. A template."),
     windowSeconds: z
       .number()
       .positive()
       .max(86_400)
       .describe("The run starts this long after the last event."),
-    maxSeconds: z
-      .number()
-      .positive()
-      .max(86_400)
-      .optional()
-      .describe("At the latest this long after the first event; default ten times windowSeconds."),
-    maxEvents: z
-      .int()
-      .min(2)
-      .max(1000)
-      .default(100)
-      .describe("At the latest with this number of events."),
+    maxSeconds: optionalField(
+      z.number().positive().max(86_400),
+      "At the latest this long after the first event; default ten times windowSeconds.",
+    ),
+    maxEvents: withDefault(
+      z.int().min(2).max(1000),
+      100,
+      "At the latest with this number of events.",
+    ),
   })
   .refine(
     ({ windowSeconds, maxSeconds }) => maxSeconds === undefined || maxSeconds >= windowSeconds,
@@ -65,30 +55,17 @@ export const coalesceSchema = z
       message: "must not be less than windowSeconds",
     },
   );
-export type Coalesce = z.output<typeof coalesceSchema>;
 
 /** Which events the agent itself has caused: they are skipped, with a record. */
 export const ignoreSelfSchema = z.strictObject({
-  from: z
-    .array(z.string().min(1))
-    .default([])
-    .describe("Fields that name who caused the event, such as `sender.login`."),
-  text: z
-    .array(z.string().min(1))
-    .default([])
-    .describe("Fields that may carry the marker, such as `comment.body`."),
-  accounts: z
-    .array(z.string().min(1))
-    .default([])
-    .describe("The agent's accounts at the sender: logins or ids."),
-  marker: z
-    .string()
-    .min(4)
-    .max(100)
-    .optional()
-    .describe("Text that is added to the replies of this hook's runs."),
+  from: list(text, "Fields that name who caused the event, such as `sender.login`."),
+  text: list(text, "Fields that may carry the marker, such as `comment.body`."),
+  accounts: list(text, "The agent's accounts at the sender: logins or ids."),
+  marker: optionalField(
+    z.string().min(4).max(100),
+    "Text that is added to the replies of this hook's runs.",
+  ),
 });
-export type IgnoreSelf = z.output<typeof ignoreSelfSchema>;
 
 /** The receiver of the receipt when a run has ended. */
 export const callbackSchema = z.strictObject({

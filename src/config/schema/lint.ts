@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { withDefault } from "./common.ts";
 import { didYouMean } from "../suggest.ts";
 
 /** The rules that look for what a mapping probably does not mean, with what each warns about. */
@@ -19,5 +20,5 @@ const rule = z.enum(names, {
 });
 
 export const lintSchema = z.strictObject({
-  off: z.array(rule).default([]).describe("Rules that do not warn about this mapping."),
+  off: withDefault(z.array(rule), [], "Rules that do not warn about this mapping."),
 });

@@ -54,28 +54,26 @@ const isPrivate = (address: string): boolean =>
   (privateList ??= createAddressList(PRIVATE).list).has(address);
 
 /** Hosts that the operator has listed, by name or by address. */
-export interface HostList {
-  /** True if a host of an address may be called at all. */
-  allows(hostname: string): boolean;
-  /** Returns whether an address that a name was resolved to may be called. Private addresses must be listed as such. */
-  allowsAddress(address: string): boolean;
-}
+export type HostList = ReturnType<typeof createHostList>;
 
 /** Compiles entries such as `example.com`, `*.example.com` (any depth below), `10.0.0.0/8`, `127.0.0.1`. */
-export function createHostList(entries: readonly string[]): HostList {
+export function createHostList(entries: readonly string[]) {
   const isAddress = (entry: string): boolean => isIP(entry.split("/")[0] ?? "") !== 0;
   const { list } = createAddressList(entries.filter(isAddress));
   const names = entries.filter((entry) => !isAddress(entry)).map((entry) => entry.toLowerCase());
   const bare = (hostname: string): string => hostname.replace(/^\[|\]$/g, "").toLowerCase();
   return {
-    allows(hostname) {
+    /** True if a host of an address may be called at all. */
+    allows(hostname: string): boolean {
       const host = bare(hostname);
       if (isIP(host) !== 0) return list.has(host);
       return names.some((name) =>
         name.startsWith("*.") ? host.endsWith(name.slice(1)) : host === name,
       );
     },
-    allowsAddress: (address) => list.has(address) || (isIP(address) !== 0 && !isPrivate(address)),
+    /** Returns whether an address that a name was resolved to may be called. Private addresses must be listed as such. */
+    allowsAddress: (address: string): boolean =>
+      list.has(address) || (isIP(address) !== 0 && !isPrivate(address)),
   };
 }
 

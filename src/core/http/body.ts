@@ -31,19 +31,11 @@ const GRACE_MS = 10_000;
 const MIN_BYTES_PER_SECOND = 1024;
 const CHECK_MS = 1000;
 
-/** Enforces the limits of one body while its bytes arrive. */
-export interface BodyMeter {
-  /** Counts bytes that have arrived. Returns false if they break a limit: the body must not be read any further. */
-  add(bytes: number): boolean;
-  /** Stops the clock. */
-  end(): void;
-}
-
-/** Creates a meter. Calls `onProblem` at most once, at the first limit that is broken; the meter has ended by then. */
-export function createBodyMeter(
-  limits: BodyLimits,
-  onProblem: (problem: BodyProblem) => void,
-): BodyMeter {
+/**
+ * Enforces the limits of one body while its bytes arrive. Calls `onProblem` at most once, at the first limit that is broken; the
+ * meter has ended by then.
+ */
+export function createBodyMeter(limits: BodyLimits, onProblem: (problem: BodyProblem) => void) {
   const startedAt = performance.now();
   let lastByteAt = startedAt;
   let received = 0;
@@ -73,7 +65,8 @@ export function createBodyMeter(
   timer = setTimeout(check, Math.min(GRACE_MS, limits.timeoutMs, limits.idleMs ?? GRACE_MS));
   if (limits.allowance) limits.allowance.revoke = () => void (ended || fail("no_room"));
   return {
-    add(bytes) {
+    /** Counts bytes that have arrived. Returns false if they break a limit: the body must not be read any further. */
+    add(bytes: number): boolean {
       if (ended) return false;
       received += bytes;
       if (limits.idleMs !== undefined) lastByteAt = performance.now();
@@ -81,6 +74,7 @@ export function createBodyMeter(
       if (limits.allowance && !limits.allowance.take(bytes)) return fail("no_room");
       return true;
     },
+    /** Stops the clock. */
     end,
   };
 }
@@ -91,22 +85,16 @@ export type CollectedBody = { ok: true; bytes: Buffer } | { ok: false; problem: 
  * Reads a body into memory within its limits. A declared length over the limit is refused before a byte is read. What is
  * left of a body that broke a limit stays unread: its connection must be closed. Never throws.
  */
-export function collectBody(
+export async function collectBody(
   source: Readable | ReadableStream<Uint8Array> | Uint8Array | null,
   declared: string | null | undefined,
   limits: BodyLimits,
 ): Promise<CollectedBody> {
-  if (Number(declared ?? 0) > limits.maxBytes)
-    return Promise.resolve({ ok: false, problem: "too_large" });
-  if (source === null) return Promise.resolve({ ok: true, bytes: Buffer.alloc(0) });
-  if (source instanceof Uint8Array) {
-    if (source.length > limits.maxBytes)
-      return Promise.resolve({ ok: false, problem: "too_large" });
-    return Promise.resolve({
-      ok: true,
-      bytes: Buffer.from(source.buffer, source.byteOffset, source.byteLength),
-    });
-  }
+  const known = source instanceof Uint8Array ? source.length : Number(declared ?? 0);
+  if (known > limits.maxBytes) return { ok: false, problem: "too_large" };
+  if (source === null) return { ok: true, bytes: Buffer.alloc(0) };
+  if (source instanceof Uint8Array)
+    return { ok: true, bytes: Buffer.from(source.buffer, source.byteOffset, source.byteLength) };
   // If this file is checked with a browser's types, `ReadableStream` is the browser's.
   return collect(
     source instanceof Readable
@@ -175,16 +163,18 @@ function stopReading(source: Readable): void {
 
 type Decompress = (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
 
-const DECODERS: Record<string, Decompress[]> = {
-  gzip: [promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gunzip)],
-  "x-gzip": [promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gunzip)],
-  // Some programs leave out the header of zlib.
-  deflate: [
-    promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.inflate),
-    promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.inflateRaw),
-  ],
-  br: [promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliDecompress)],
-  zstd: [promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdDecompress)],
+const gunzip = promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.gunzip);
+const inflate = promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.inflate);
+const inflateRaw = promisify<Buffer, zlib.ZlibOptions, Buffer>(zlib.inflateRaw);
+
+const DECODERS: Record<string, Decompress> = {
+  gzip: gunzip,
+  "x-gzip": gunzip,
+  // Some programs leave out the header of zlib, which begins with the number of its method: 8.
+  deflate: (bytes, options) =>
+    ((bytes[0] ?? 0) & 15) === 8 ? inflate(bytes, options) : inflateRaw(bytes, options),
+  br: promisify<Buffer, zlib.BrotliOptions, Buffer>(zlib.brotliDecompress),
+  zstd: promisify<Buffer, zlib.ZstdOptions, Buffer>(zlib.zstdDecompress),
 };
 
 /** A body may be encoded several times; what goes on and on is an attack. */
@@ -208,32 +198,26 @@ export async function decompress(
     .filter((name) => name !== "" && name !== "identity" && !isCharset(name));
   let decoded = bytes;
   for (const name of names.reverse()) {
-    const decoders = Object.hasOwn(DECODERS, name) ? DECODERS[name] : undefined;
-    if (!decoders || names.length > MAX_ENCODINGS) {
+    const decode = Object.hasOwn(DECODERS, name) ? DECODERS[name] : undefined;
+    if (!decode || names.length > MAX_ENCODINGS) {
       const message = `the Content-Encoding of the body is not known: send it without, or as one of ${Object.keys(DECODERS).join(", ")}`;
       return { ok: false, failure: { code: "unsupported_media_type", message } };
     }
-    let failure: Failure | undefined;
-    for (const decode of decoders) {
-      try {
-        decoded = await decode(decoded, { maxOutputLength: maxBytes });
-        failure = undefined;
-        break;
-      } catch (error) {
-        const isTooLarge = (error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE";
-        failure = isTooLarge
-          ? {
-              code: "body_too_large",
-              message: `the body has more than ${maxBytes} bytes once it is decompressed; send less, or raise maxBodyBytes`,
-            }
-          : {
-              code: "invalid_body",
-              message: `the body is not valid ${name}, which its Content-Encoding says`,
-            };
-        if (isTooLarge) break;
-      }
+    try {
+      decoded = await decode(decoded, { maxOutputLength: maxBytes });
+    } catch (error) {
+      const isTooLarge = (error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE";
+      const failure: Failure = isTooLarge
+        ? {
+            code: "body_too_large",
+            message: `the body has more than ${maxBytes} bytes once it is decompressed; send less, or raise maxBodyBytes`,
+          }
+        : {
+            code: "invalid_body",
+            message: `the body is not valid ${name}, which its Content-Encoding says`,
+          };
+      return { ok: false, failure };
     }
-    if (failure) return { ok: false, failure };
   }
   return { ok: true, bytes: decoded };
 }

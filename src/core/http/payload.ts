@@ -3,7 +3,8 @@ import { plural } from "../text.ts";
 import type { Failure } from "../errors.ts";
 import { getRepeats, MAX_DEPTH, parseJson } from "../json.ts";
 
-type DecodedText = { ok: true; text: string } | { ok: false; failure: Failure };
+type Decoded<T> = ({ ok: true } & T) | { ok: false; failure: Failure };
+type DecodedText = Decoded<{ text: string }>;
 
 /** The character set of bytes that begin with a byte order mark. */
 function getMarked(bytes: Uint8Array): string | undefined {
@@ -55,9 +56,7 @@ function decodeCharset(bytes: Uint8Array, charset?: string): DecodedText {
 export type BodyFormat = "json" | "text" | "form";
 
 /** `warnings` say what of the body is not in the payload. */
-export type DecodedPayload =
-  | { ok: true; payload: unknown; warnings?: string[] }
-  | { ok: false; failure: Failure };
+export type DecodedPayload = Decoded<{ payload: unknown; warnings?: string[] }>;
 
 const MAX_PARTS = 1000;
 const MAX_PART_HEADER = 16 * 1024;
@@ -215,7 +214,7 @@ function getCharsets(fields: readonly RawField[]): Record<string, unknown> {
   }
 }
 
-type DecodedFields = { ok: true; fields: [string, string][] } | { ok: false; failure: Failure };
+type DecodedFields = Decoded<{ fields: [string, string][] }>;
 
 function decodeFields(fields: readonly RawField[], charset: string | undefined): DecodedFields {
   const own = getCharsets(fields);
