@@ -26,11 +26,15 @@ export function mask(
   if (Array.isArray(value))
     return value.map((member) => mask(member, getMembers(schemas, 0), isShown));
   if (typeof value !== "object" || value === null) return value;
+  const hide = (member: unknown): unknown => {
+    if (Array.isArray(member)) return member.map(hide);
+    return typeof member === "string" ? MASK : mask(member, [], isShown);
+  };
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => {
       const inner = getMembers(schemas, name);
-      const isNamed = inner.length === 0 && SECRET_NAME.test(name) && typeof member === "string";
-      return [name, isNamed ? MASK : mask(member, inner, isShown)];
+      const isNamed = inner.length === 0 && SECRET_NAME.test(name);
+      return [name, isNamed ? hide(member) : mask(member, inner, isShown)];
     }),
   );
 }

@@ -329,7 +329,13 @@ describe("what is shown", () => {
             p: { type: "openai", apiKey: "canary-key", headers: { "x-org": "canary-header" } },
           },
         },
-        channels: { x: { token: "canary-channel", nested: { botToken: "canary-nested" } } },
+        channels: {
+          x: {
+            token: "canary-channel",
+            tokens: ["canary-1"],
+            nested: { botToken: "canary-nested" },
+          },
+        },
         mcp: { servers: { s: { command: "c", env: { A: "canary-env" } } } },
         platform: { apiKeys: [{ id: "k", key: "canary-api-key-12345" }] },
       }),
