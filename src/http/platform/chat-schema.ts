@@ -96,18 +96,20 @@ export const toolFields = {
 };
 const tool = z.object({ type: z.literal("function"), function: z.object(toolFields) });
 
-/** The tools of a request: each has a name of its own, which is at `path`. */
+/** The tools of a request: each that has a name has one of its own, which is at `path`. */
 export const toolList = <T extends z.ZodType>(
   tool: T,
   path: readonly string[],
-  getName: (tool: z.output<T>) => string,
+  getName: (tool: z.output<T>) => string | undefined,
 ) =>
   z
     .array(tool)
     .max(128)
     .superRefine((tools, context) => {
       const names = tools.map(getName);
-      const at = names.findIndex((name, index) => names.indexOf(name) < index);
+      const at = names.findIndex(
+        (name, index) => name !== undefined && names.indexOf(name) < index,
+      );
       if (at >= 0)
         context.addIssue({
           code: "custom",

@@ -6,6 +6,7 @@ import { toSeconds } from "../../core/clock.ts";
 import { errorObject, streamProblem, turnProblem } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
 import type { ResponsesBody } from "./responses-schema.ts";
+import { listTools, readCustomInput } from "./responses-tools.ts";
 import type { SuccessfulEnd, TurnRenderer } from "./stream.ts";
 
 /** The fields of a request that its response repeats. */
@@ -80,25 +81,37 @@ const messageItem = ({ runId }: ResponseHead, status: string, content: readonly 
 });
 
 /** Builds the item of a call. It is found again by `n`, its place among the calls of the answer. */
-export const callItem = (
+export const functionItem = (
   runId: string,
   { id, tool, input, inputText }: ResponseEnd["calls"][number],
   n: number,
-  status = "completed",
 ) => ({
   type: "function_call" as const,
   id: `fc_${runId}_${n}`,
   call_id: id,
   name: tool,
   arguments: inputText ?? JSON.stringify(input ?? {}),
-  status,
 });
 
-/** Builds the items of an answer's calls. Only the last one may be cut. */
-const callItems = ({ runId }: ResponseHead, end: ResponseEnd) =>
-  end.calls.map((call, n) =>
-    callItem(runId, call, n, n + 1 < end.calls.length ? "completed" : toStatus(end)),
-  );
+/** Builds the items of an answer's calls, as their caller knows the tools. Only the last one may be cut. */
+function callItems({ runId, echo }: ResponseHead, { calls, ...end }: ResponseEnd) {
+  const tools = listTools(echo.tools);
+  return calls.map((call, n) => {
+    const { arguments: written, ...item } = functionItem(runId, call, n);
+    const status = n + 1 < calls.length ? "completed" : toStatus(end);
+    const { wire, isCustom } = tools.find(({ tool: { name } }) => name === item.name) ?? {};
+    return isCustom
+      ? {
+          ...item,
+          ...wire,
+          type: "custom_tool_call" as const,
+          id: `ctc_${runId}_${n}`,
+          input: readCustomInput(written),
+          status,
+        }
+      : { ...item, ...wire, arguments: written, status };
+  });
+}
 
 const summaryPart = (text: string) => ({ type: "summary_text" as const, text });
 
@@ -272,14 +285,17 @@ export function renderResponse(head: ResponseHead): TurnRenderer {
       itemEvent("done", at, toItem(kind, toStatus(end), [part])),
     ];
   };
-  const call = (item: ReturnType<typeof callItem>): object[] => {
+  const call = (item: ReturnType<typeof callItems>[number]): object[] => {
     const output_index = items++;
-    const { id, name, arguments: input } = item;
-    const at = { item_id: id, output_index };
+    const at = { item_id: item.id, output_index };
+    const [field, type, written] =
+      item.type === "custom_tool_call"
+        ? ["input", "response.custom_tool_call_input", item.input]
+        : ["arguments", "response.function_call_arguments", item.arguments];
     return [
-      itemEvent("added", output_index, { ...item, status: "in_progress", arguments: "" }),
-      event("response.function_call_arguments.delta", { ...at, delta: input }),
-      event("response.function_call_arguments.done", { ...at, name, arguments: input }),
+      itemEvent("added", output_index, { ...item, status: "in_progress", [field]: "" }),
+      event(`${type}.delta`, { ...at, delta: written }),
+      event(`${type}.done`, { ...at, name: item.name, [field]: written }),
       itemEvent("done", output_index, item),
     ];
   };

@@ -45,14 +45,15 @@ const message = z
       message: "send at least one part",
     },
   );
+const callFields = { call_id: text.min(1), name: text.min(1), namespace: text.nullish() };
 const functionCall = z.object({
   type: z.literal("function_call"),
-  call_id: text.min(1),
-  name: text.min(1),
+  ...callFields,
   arguments: text,
 });
-const functionOutput = z.object({
-  type: z.literal("function_call_output"),
+const customCall = z.object({ type: z.literal("custom_tool_call"), ...callFields, input: text });
+const callOutput = z.object({
+  type: z.enum(["function_call_output", "custom_tool_call_output"]),
   call_id: text.min(1),
   output: z.union([
     text,
@@ -71,7 +72,7 @@ const reasoning = z.object({
   encrypted_content: text.nullish(),
 });
 
-/** Calls that tools of another server carried out for an answer. The answer follows them and has what they found. */
+/** Calls that hosted tools of another server carried out for an answer. The answer follows them and has what they found. */
 const foreignCall = z
   .object({
     type: z.enum([
@@ -81,9 +82,25 @@ const foreignCall = z
       "image_generation_call",
       "mcp_list_tools",
       "mcp_call",
+      "mcp_approval_request",
+      "mcp_approval_response",
+      "tool_search_call",
+      "tool_search_output",
+      "additional_tools",
+      "computer_call",
+      "computer_call_output",
+      "local_shell_call",
+      "local_shell_call_output",
+      "shell_call",
+      "shell_call_output",
+      "apply_patch_call",
+      "apply_patch_call_output",
+      "compaction",
     ]),
   })
   .describe("Left out, with a warning of the run.");
+
+export const FOREIGN_TYPES: ReadonlySet<string> = new Set(foreignCall.shape.type.options);
 
 const name = text.regex(/^[\w.-]{1,64}$/);
 /** An item that another program has added to the format: its type begins with the program's name. */
@@ -95,13 +112,34 @@ export const responseItem = z.union([
   z.discriminatedUnion("type", [
     message,
     functionCall,
-    functionOutput,
+    customCall,
+    callOutput,
     reference,
     reasoning,
     foreignCall,
   ]),
   extension,
 ]);
+
+const functionTool = z.object({ type: z.literal("function"), ...toolFields });
+const customTool = z
+  .object({
+    type: z.literal("custom"),
+    name: toolName,
+    description: text.nullish(),
+    format: z.object({ syntax: text.nullish(), definition: text.nullish() }).nullish(),
+  })
+  .describe("The model gets it as a function with one text.");
+const ownTools = z.discriminatedUnion("type", [functionTool, customTool]);
+const namespace = z.object({
+  type: z.literal("namespace"),
+  name: toolName,
+  tools: toolList(ownTools, ["name"], (tool) => tool.name),
+});
+/** A tool that the server would have to carry out. Coding clients send several with each request. */
+const hostedTool = z
+  .object({ type: text.regex(/^(?!(?:function|custom|namespace)$)/, { abort: true }) })
+  .describe("Left out, with a warning of the run.");
 
 const hasNoLogprobs = (value: unknown): boolean =>
   Array.isArray(value) && !value.some((name) => String(name).includes("logprobs"));
@@ -156,12 +194,20 @@ export const responsesBody = z.object({
     })
     .nullish(),
   tools: toolList(
-    z.discriminatedUnion("type", [z.object({ type: z.literal("function"), ...toolFields })]),
+    z.union([z.discriminatedUnion("type", [functionTool, customTool, namespace]), hostedTool]),
     ["name"],
-    ({ name }) => name,
+    (tool) => ("name" in tool ? `${tool.type === "namespace"} ${tool.name}` : undefined),
   ).nullish(),
   tool_choice: z
-    .union([toolMode, z.object({ type: z.literal("function"), name: toolName })])
+    .union([
+      toolMode,
+      z.object({
+        type: z.enum(["function", "custom"]),
+        name: toolName,
+        namespace: text.nullish(),
+      }),
+      hostedTool.describe("Refused: Rouse does not carry it out."),
+    ])
     .nullish(),
 });
 
