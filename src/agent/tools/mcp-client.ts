@@ -7,7 +7,7 @@ import type {
 import { z } from "zod";
 import type { Config } from "../../config/schema/index.ts";
 import { readImageInfo } from "../../core/image-info.ts";
-import { isRecord } from "../../core/json.ts";
+import { isRecord, parseJson } from "../../core/json.ts";
 import { VERSION } from "../../core/version.ts";
 import type { ToolOutput, ToolOutputPart } from "../../store/steps.ts";
 import { OutcomeUnknownError, type OfferedCall } from "./offered-tool.ts";
@@ -170,7 +170,10 @@ export function describeProblem(error: unknown): string {
     return status === 401 || status === 403
       ? `it refuses the credentials (HTTP ${status})`
       : `HTTP ${status}`;
+  if (error instanceof SyntaxError) return "its answer is not valid JSON";
   const code = getCode(error);
+  if (code === "CLIENT_HTTP_UNEXPECTED_CONTENT")
+    return "its answer is neither JSON nor an event stream: check the address";
   if (code === "ENOENT") return "its program or its folder does not exist (ENOENT)";
   if (code === "REQUEST_TIMEOUT" || error.name === "TimeoutError")
     return "it did not answer in time";
@@ -199,6 +202,19 @@ export interface ListedTool {
   inputSchema: unknown;
   annotations?: Record<string, unknown> | undefined;
 }
+
+/**
+ * The answer to `initialize`. Only the version and the capabilities are needed: the protocol's client would reject a server
+ * that leaves its own name or version out, or has null where the protocol has nothing.
+ */
+const INITIALIZED = z.looseObject({
+  protocolVersion: z.string(),
+  capabilities: z.record(z.string(), z.unknown()).nullish(),
+  serverInfo: z
+    .unknown()
+    .transform(() => undefined)
+    .optional(),
+});
 
 /** The answer to `tools/list`: a field that is not read cannot make a server unusable, nor can one tool all others. */
 const LIST = z.looseObject({ tools: z.array(z.unknown()).nullable() });
@@ -277,6 +293,32 @@ function watchStream(fetcher: typeof fetch, onLost: (error: unknown) => void): t
   };
 }
 
+const dropNulls = (message: unknown): unknown =>
+  isRecord(message)
+    ? Object.fromEntries(
+        Object.entries(message).filter(
+          ([name, value]) => value !== null || !["error", "result"].includes(name),
+        ),
+      )
+    : message;
+
+/** Reads answers of servers that write `"error": null` beside a result: the protocol's client takes no answer with both. */
+function readJson(fetcher: typeof fetch): typeof fetch {
+  return async (input, init) => {
+    const response = await fetcher(input, init);
+    const type = response.headers.get("content-type") ?? "";
+    if (response.status !== 200 || !type.startsWith("application/json")) return response;
+    const text = await response.text();
+    try {
+      const json = parseJson(text);
+      const read = Array.isArray(json) ? json.map(dropNulls) : dropNulls(json);
+      return new Response(JSON.stringify(read), response);
+    } catch {
+      return new Response(text, response);
+    }
+  };
+}
+
 async function createTransport(
   options: ConnectionOptions,
   onLost: (error: unknown) => void,
@@ -302,7 +344,7 @@ async function createTransport(
     ? new SSEClientTransport(url, { requestInit, fetch: options.fetch })
     : new StreamableHTTPClientTransport(url, {
         requestInit,
-        fetch: watchStream(options.fetch, onLost),
+        fetch: readJson(watchStream(options.fetch, onLost)),
       });
 }
 
@@ -424,6 +466,9 @@ export async function openConnection(options: ConnectionOptions): Promise<McpCon
       },
     },
   );
+  const request = client.request.bind(client);
+  client.request = (asked: { method: string }, ...rest: [never]) =>
+    asked.method === "initialize" ? request(asked, INITIALIZED, ...rest) : request(asked, ...rest);
   const calls: Calls = { pending: new Map() };
   endCutCalls(transport, calls);
   Object.assign(client, {
