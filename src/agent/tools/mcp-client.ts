@@ -293,14 +293,11 @@ function watchStream(fetcher: typeof fetch, onLost: (error: unknown) => void): t
   };
 }
 
-const dropNulls = (message: unknown): unknown =>
-  isRecord(message)
-    ? Object.fromEntries(
-        Object.entries(message).filter(
-          ([name, value]) => value !== null || !["error", "result"].includes(name),
-        ),
-      )
-    : message;
+function dropNulls(message: unknown): unknown {
+  if (!isRecord(message)) return message;
+  const { error, result } = message;
+  return { ...message, error: error ?? undefined, result: result ?? undefined };
+}
 
 /** Reads answers of servers that write `"error": null` beside a result: the protocol's client takes no answer with both. */
 function readJson(fetcher: typeof fetch): typeof fetch {
@@ -310,9 +307,8 @@ function readJson(fetcher: typeof fetch): typeof fetch {
     if (response.status !== 200 || !type.startsWith("application/json")) return response;
     const text = await response.text();
     try {
-      const json = parseJson(text);
-      const read = Array.isArray(json) ? json.map(dropNulls) : dropNulls(json);
-      return new Response(JSON.stringify(read), response);
+      const messages = [parseJson(text)].flat().map(dropNulls);
+      return new Response(JSON.stringify(messages), response);
     } catch {
       return new Response(text, response);
     }
