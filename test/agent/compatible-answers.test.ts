@@ -39,6 +39,7 @@ async function ask(
     ? streamText({ ...settings, onError: () => void (isBroken = true) })
     : await generateText(settings);
   const calls = await result.toolCalls;
+  expect(new Set(calls.map(({ toolName }) => toolName)).difference(new Set(["look"])).size).toBe(0);
   const ids = new Set(calls.map(({ toolCallId }) => toolCallId).filter((id) => id !== ""));
   expect(ids.size).toBe(calls.length);
   return {
@@ -70,6 +71,14 @@ it.each<[string, object, object]>([
   ],
   ["one call beside a list", { message: { tool_calls: call({}) } }, called({ at: 1 })],
   ["a role that is empty", { message: { role: "", content: "fine" }, finish_reason: "stop" }, TEXT],
+  ["an id that is a number", { message: { tool_calls: [call({ id: 7 })] } }, called({ at: 1 })],
+  ...["look<|channel|>commentary", "functions.look", "functions.look:0", " look"].map(
+    (name): [string, object, object] => [
+      `the name ${name}`,
+      { message: { tool_calls: [call({}, { name })] } },
+      called({ at: 1 }),
+    ],
+  ),
   ["parts without a type", { message: { content: [{ text: "fi" }, "ne"] } }, TEXT],
   ["a finish reason that is empty", { message: { content: "fine" }, finish_reason: "" }, TEXT],
 ])("a whole answer with %s is read", async (_what, choice, wanted) => {
@@ -146,6 +155,11 @@ it.each<[string, object[], object]>([
     called({ at: 1 }),
   ],
   [
+    "a place that is a text, and ids that are numbers",
+    [...calls(call({ index: "0", id: 7 })), DONE],
+    called({ at: 1 }),
+  ],
+  [
     "no place of its calls",
     [...calls(call({}), call({ id: "c2" }, { arguments: '{"at":' }), piece("2}")), DONE],
     called({ at: 1 }, { at: 2 }),
@@ -212,6 +226,19 @@ it.each<[string, (lines: string[]) => string]>([
 ])("a stream with %s is read", async (_what, write) => {
   const lines = [START, REST].map((chunk) => JSON.stringify(chunk));
   expect(await ask(write([...lines, "[DONE]"]), true)).toEqual(TEXT);
+});
+
+it.each<[string, object, object]>([
+  ["an answer", { message: { content: "fine" }, finish_reason: "stop" }, TEXT],
+  [
+    "calls",
+    { message: { tool_calls: [call({})] }, finish_reason: "tool_calls" },
+    called({ at: 1 }),
+  ],
+  ["an error", { error: { message: "too long" } }, { text: "", calls: [], finish: "error" }],
+])("a whole answer in place of a stream is read: %s", async (_what, choice, wanted) => {
+  const body = JSON.stringify({ choices: [choice], usage }, undefined, 1);
+  expect(await ask(body, true, "application/json; charset=utf-8")).toEqual(wanted);
 });
 
 it("a stream of another type of content is read", async () => {
