@@ -246,7 +246,7 @@ it("responses: a failure before the first word has a status, and after it an eve
   world.model.says = () => ({ text: ["half"], cut: true });
   const { status, text } = await world.respond({ stream: true });
   expect(status).toBe(200);
-  const last = text.trim().split("\n\n").at(-1) ?? "";
+  const [last = "", failed = ""] = text.trim().split("\n\n").slice(-2);
   expect(last).toMatch(/^event: error\n/);
   expect(JSON.parse(last.replace(/^.*\ndata: /, ""))).toEqual({
     type: "error",
@@ -260,6 +260,10 @@ it("responses: a failure before the first word has a status, and after it an eve
       message: expect.any(String),
       param: null,
     },
+  });
+  expect(JSON.parse(failed.replace(/^event: response.failed\ndata: /, ""))).toMatchObject({
+    type: "response.failed",
+    response: { status: "failed", error: { code: "upstream_error", message: expect.any(String) } },
   });
   expect(text).not.toContain("response.completed");
 });

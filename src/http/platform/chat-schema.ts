@@ -22,15 +22,12 @@ export const unsupported = (
     .describe("Not supported.");
 
 const textPart = z.object({ type: z.literal("text"), text });
-const imagePart = z.object({
-  type: z.literal("image_url"),
-  image_url: z.object({
-    url: text.describe(
-      "`data:image/png;base64,…`; other addresses only where the operator allows their host.",
-    ),
-    detail: text.nullish(),
-  }),
-});
+const imageUrl = text.describe(
+  "`data:image/png;base64,…`; other addresses only where the operator allows their host.",
+);
+/** The API has the address in an object in chats, and as a text in responses: clients mix the two. */
+export const image = z.union([z.object({ url: imageUrl, detail: text.nullish() }), imageUrl]);
+const imagePart = z.object({ type: z.literal("image_url"), image_url: image });
 export const fileFields = {
   file_data: text
     .nullish()
@@ -42,8 +39,8 @@ const filePart = z.object({ type: z.literal("file"), file: z.object(fileFields) 
 export const refusalPart = z.object({ type: z.literal("refusal"), refusal: text });
 const userParts = z.array(z.discriminatedUnion("type", [textPart, imagePart, filePart]));
 const userContent = z.union([text, userParts.min(1)]);
-/** A tool may have no output: clients then send an empty list. */
-const resultContent = z.union([text, userParts]);
+/** A tool may have no output: clients then send an empty list, or null. */
+const resultContent = z.union([text, userParts]).nullable();
 const textContent = z.union([text, z.array(z.discriminatedUnion("type", [textPart]))]);
 const assistantContent = z.union([
   text,
@@ -52,7 +49,7 @@ const assistantContent = z.union([
 
 const toolCall = z.object({
   id: text.min(1),
-  type: z.literal("function"),
+  type: z.literal("function").nullish(),
   function: z.object({ name: text.min(1), arguments: text }),
 });
 

@@ -48,16 +48,14 @@ export type ResponseEnd = Pick<
 const toStatus = ({ finish }: Pick<ResponseEnd, "finish">): "completed" | "incomplete" =>
   finish === "length" || finish === "content-filter" ? "incomplete" : "completed";
 
-/** As the provider counted it; null if it did not. Clients read the details without asking whether they are there. */
+/** As the provider counted it; 0 if it did not. Clients read the counts without asking whether they are there. */
 function toUsage({
-  inputTokens,
-  outputTokens,
+  inputTokens: input = 0,
+  outputTokens: output = 0,
   totalTokens,
   cachedInputTokens = 0,
   reasoningTokens = 0,
 }: ResponseEnd["usage"]) {
-  if (inputTokens === undefined && outputTokens === undefined) return null;
-  const [input, output] = [inputTokens ?? 0, outputTokens ?? 0];
   return {
     input_tokens: input,
     input_tokens_details: { cached_tokens: cachedInputTokens },
@@ -320,8 +318,13 @@ export function renderResponse(head: ResponseHead): TurnRenderer {
     failed(end) {
       const { error } = errorObject(streamProblem(end, "input"));
       const { message, param, code } = error;
-      // The published form, and the one that clients have been seen to read.
-      return [event("error", { message, param, code, error })];
+      const response = { ...responseObject(head), status: "failed", error: { code, message } };
+      return [
+        // The published form, and the one that clients have been seen to read.
+        event("error", { message, param, code, error }),
+        // Coding clients read the reason from this one alone.
+        event("response.failed", { response }),
+      ];
     },
   };
 }

@@ -3,6 +3,7 @@ import {
   commonFields,
   effort,
   fileFields,
+  image,
   jsonSchemaFields,
   refusalPart,
   toolFields,
@@ -18,7 +19,7 @@ const outputText = z.object({ type: z.literal("output_text"), text });
 const inputImage = z.object({
   type: z.literal("input_image"),
   file_id: unsupported("send the image as `image_url`"),
-  image_url: text,
+  image_url: image,
   detail: text.nullish(),
 });
 const inputFile = z.object({
@@ -55,10 +56,9 @@ const customCall = z.object({ type: z.literal("custom_tool_call"), ...callFields
 const callOutput = z.object({
   type: z.enum(["function_call_output", "custom_tool_call_output"]),
   call_id: text.min(1),
-  output: z.union([
-    text,
-    z.array(z.discriminatedUnion("type", [inputText, inputImage, inputFile])),
-  ]),
+  output: z
+    .union([text, z.array(z.discriminatedUnion("type", [inputText, inputImage, inputFile]))])
+    .nullable(),
 });
 
 const reference = z.object({ type: z.literal("item_reference"), id: text.min(1) });
@@ -72,40 +72,13 @@ const reasoning = z.object({
   encrypted_content: text.nullish(),
 });
 
-/** Calls that hosted tools of another server carried out for an answer. The answer follows them and has what they found. */
-const foreignCall = z
-  .object({
-    type: z.enum([
-      "web_search_call",
-      "file_search_call",
-      "code_interpreter_call",
-      "image_generation_call",
-      "mcp_list_tools",
-      "mcp_call",
-      "mcp_approval_request",
-      "mcp_approval_response",
-      "tool_search_call",
-      "tool_search_output",
-      "additional_tools",
-      "computer_call",
-      "computer_call_output",
-      "local_shell_call",
-      "local_shell_call_output",
-      "shell_call",
-      "shell_call_output",
-      "apply_patch_call",
-      "apply_patch_call_output",
-      "compaction",
-    ]),
-  })
-  .describe("Left out, with a warning of the run.");
-
-export const FOREIGN_TYPES: ReadonlySet<string> = new Set(foreignCall.shape.type.options);
-
-const name = text.regex(/^[\w.-]{1,64}$/);
-/** An item that another program has added to the format: its type begins with the program's name. */
-const extension = z
-  .object({ type: z.templateLiteral([name, ":", name]) })
+const FOREIGN_TOOLS =
+  "web_search|file_search|code_interpreter|image_generation|mcp|tool_search|computer|local_shell|shell|apply_patch";
+/** Types of items that only other servers have, as of their hosted tools, or that a program has added under its name. */
+export const FOREIGN = new RegExp(`^(?:${FOREIGN_TOOLS})_|^(?:additional_tools|compaction)$|.:.`);
+/** Calls that another server carried out for an answer: the answer follows them and has what they found. */
+const foreignItem = z
+  .object({ type: text.regex(FOREIGN, { abort: true }) })
   .describe("Left out, with a warning of the run.");
 
 export const responseItem = z.union([
@@ -116,9 +89,8 @@ export const responseItem = z.union([
     callOutput,
     reference,
     reasoning,
-    foreignCall,
   ]),
-  extension,
+  foreignItem,
 ]);
 
 const functionTool = z.object({ type: z.literal("function"), ...toolFields });

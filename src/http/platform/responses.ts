@@ -14,7 +14,7 @@ import {
   toEcho,
 } from "./responses-output.ts";
 import {
-  FOREIGN_TYPES,
+  FOREIGN,
   type ResponseItem,
   type ResponsesBody,
   responsesBody,
@@ -67,7 +67,7 @@ async function resolveInput(
     const type = item.type ?? "message";
     // The reasoning of an earlier answer is not kept apart from the answer.
     if (item.type === "item_reference" && item.id.startsWith("rs_")) continue;
-    if (type.includes(":") || FOREIGN_TYPES.has(type))
+    if (FOREIGN.test(type))
       leftOut.add(`items of the type ${type} were left out: a tool of another server made them`);
     else if (item.type === "item_reference")
       items.push({ item: await findItem(item.id, at, { runs, owner }), at });
@@ -92,8 +92,11 @@ const getText = (part: Part): string =>
   part.type === "refusal" ? part.refusal : "text" in part ? part.text : "";
 
 function userPart(part: Part, at: string): UserPart & { at: string } {
-  if (part.type === "input_image")
-    return { type: "image_url", image_url: { url: part.image_url, detail: part.detail }, at };
+  if (part.type === "input_image") {
+    const { image_url: given, detail } = part;
+    const image_url = typeof given === "string" ? { url: given, detail } : given;
+    return { type: "image_url", image_url, at };
+  }
   if (part.type === "input_file") return { type: "file", file: part, at };
   return { type: "text", text: getText(part), at };
 }
@@ -140,10 +143,9 @@ function toMessages(items: readonly PlacedItem[]): PlacedMessage[] {
       endThoughts();
     } else if ("output" in item) {
       const { call_id: id, output } = item;
-      const content =
-        typeof output === "string"
-          ? output
-          : output.map((part, n) => userPart(part, `${at}.output[${n}]`));
+      const content = Array.isArray(output)
+        ? output.map((part, n) => userPart(part, `${at}.output[${n}]`))
+        : output;
       // A client may send an image that belongs to one result before the next: here results follow their calls.
       const isCaller = (one: PlacedMessage): boolean =>
         one.role === "assistant" && !!one.tool_calls?.some((call) => call.id === id);
