@@ -292,3 +292,19 @@ it("the id of a call of another vendor's model is replaced if an API does not ta
     expect([call, /^[\w-]{1,64}$/.test(String(call))]).toEqual([result, true]);
   }
 });
+
+it("calls of several turns with one id get ids of their own if an API asks for that, and so do their results", async () => {
+  const turn = ["assistant", "tool"].map((role) => ({
+    role,
+    content: [{ type: role === "tool" ? "tool-result" : "tool-call", toolCallId: "call_1" }],
+  }));
+  const send = async (plainCallIds: boolean) => {
+    const params = { prompt: [...turn, ...turn, ...turn] };
+    const sent = await restoreCalls({ plainCallIds }).transformParams?.({ params } as never);
+    return (sent?.prompt as typeof turn).map(({ content }) => content[0]?.toolCallId);
+  };
+  expect(new Set(await send(false))).toEqual(new Set(["call_1"]));
+  const [first, ofFirst, second, ofSecond, third, ofThird] = await send(true);
+  expect([first, ofFirst, ofSecond, ofThird]).toEqual(["call_1", "call_1", second, third]);
+  expect(new Set([first, second, third]).size).toBe(3);
+});

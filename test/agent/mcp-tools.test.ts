@@ -113,6 +113,15 @@ describe("the schema of a tool's input", () => {
     ],
     ["a name twice", object({ a }, { required: ["a", "a"] }), object({ a }, { required: ["a"] })],
     [
+      "required names that no property has",
+      object({
+        a: object({ a }, { required: ["a", "b"], anyOf: [{ required: ["a"] }, { required: ["b"] }] }),
+      }),
+      object({
+        a: object({ a }, { required: ["a"], anyOf: [{ required: [] }, { required: [] }] }),
+      }),
+    ],
+    [
       "a definition of a generic type",
       object({ a: { $ref: "#/$defs/List%5BA%5D" } }, { $defs: { "List[A]": a } }),
       object({ a: {} }, { $defs: {} }),

@@ -104,6 +104,11 @@ function walk(schema: unknown, place: string, words: string[], depth: number): u
     }
   }
   if ([kept["type"]].flat().includes("array")) kept["items"] ??= {};
+  // At the top, branches may have the properties.
+  if (depth > 0 && Array.isArray(kept["required"]))
+    kept["required"] = kept["required"].filter((name) =>
+      Object.hasOwn(Object(kept["properties"]), String(name)),
+    );
   return kept;
 }
 
