@@ -293,6 +293,29 @@ describe("a server", () => {
     await server.close();
   });
 
+  it.each([400, 404])(
+    "that answers %i to a request for its event stream keeps its session",
+    async (status) => {
+      const write = serve([{ name: "plain" }], { content: "fine" });
+      let sessions = 0;
+      const fetcher = async (...request: Parameters<typeof write>) => {
+        const { method = "GET", body = "" } = request[1];
+        if (method === "GET") return sleep(50).then(() => new Response(null, { status }));
+        const response = await write(...request);
+        if (body.includes('"initialize"')) response.headers.set("mcp-session-id", `s${sessions++}`);
+        return response;
+      };
+      const server = createServer(config, { fetch: fetcher });
+      const signal = AbortSignal.timeout(60_000);
+      for (const callId of ["c1", "c2"]) {
+        await server.call({ tool: "plain", input: {}, callId, signal });
+        await sleep(700);
+      }
+      expect([server.state.state, server.state.losses, sessions]).toEqual(["connected", 0, 1]);
+      await server.close();
+    },
+  );
+
   it("whose answer to a call cannot be read may have carried it out", async () => {
     const server = createServer(config, { fetch: serve([], {}, () => '{"jsonrpc":"2.0",') });
     const call = { tool: "plain", input: {}, callId: "c1", signal: AbortSignal.timeout(60_000) };

@@ -279,15 +279,20 @@ interface ConnectionOptions extends McpEnvironment {
 const MAX_MESSAGE_BYTES = 32_000_000;
 const GOODBYE_MS = 1_000;
 
-/** Watches the requests for the server's event stream, and calls `onLost` if the server or the session is gone. */
+/**
+ * Watches the requests for the server's event stream, and calls `onLost` if the server or the session is gone. Servers that
+ * have no such stream reject the first request for it in their own ways.
+ */
 function watchStream(fetcher: typeof fetch, onLost: (error: unknown) => void): typeof fetch {
+  let wasOpen = false;
   return async (input, init) => {
     if (init?.method !== "GET") return fetcher(input, init);
     const response = await fetcher(input, init).catch((error: unknown) => {
-      if (!init.signal?.aborted) onLost(error);
+      if (wasOpen && !init.signal?.aborted) onLost(error);
       throw error;
     });
-    if (isGone(response.status) && new Headers(init.headers).has("mcp-session-id"))
+    wasOpen ||= response.ok;
+    if (wasOpen && isGone(response.status) && new Headers(init.headers).has("mcp-session-id"))
       onLost(response);
     return response;
   };
