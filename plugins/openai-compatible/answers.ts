@@ -37,10 +37,12 @@ const toToolName = (name: unknown): unknown =>
 
 /** Content as the client library reads it: a text, or parts of a type. */
 function toContent(content: unknown): unknown {
+  if (typeof content === "number") return String(content);
   if (!Array.isArray(content)) return isObject(content) ? toContent([content]) : content;
-  return content.map((part) =>
-    isObject(part) ? { type: "text", ...part } : { type: "text", text: String(part ?? "") },
-  );
+  return content.map((part) => {
+    if (!isObject(part)) return { type: "text", text: String(part ?? "") };
+    return part["type"] === "output_text" ? { ...part, type: "text" } : { type: "text", ...part };
+  });
 }
 
 /** Finish reasons that servers have beside those of the API: of answers that broke off, reached a limit, or were withheld. */
@@ -83,25 +85,39 @@ function readUsage(usage: unknown): Json | undefined {
 /** One answer of a server, whole or as it comes. */
 class Answer {
   #hasCalls = false;
+  /** The call at each place, with its arguments as far as they came. */
+  #written = new Map<unknown, { id: unknown; text: string }>();
   #hasDelta = false;
   isFinished = false;
 
   #readMessage({ tool_calls: given, role: _role, content, ...rest }: Json): Json {
     keepTyped(rest, "string", "reasoning", "reasoning_content", "refusal");
     const ids = new Set<unknown>();
-    const calls = toObjects(given).map(({ id, function: called, ...call }) => {
+    const calls = toObjects(given).flatMap(({ id, function: called, ...call }) => {
       const { arguments: input, name, ...named } = isObject(called) ? called : {};
       const isOwn = !ids.has(id);
       ids.add(id);
       keepTyped(call, "number", "index");
+      const text = toArguments(input);
+      if (this.#isRepeated(call["index"], id, text)) return [];
       return {
         ...call,
         ...(isOwn && { id: typeof id === "number" ? String(id) : id }),
-        function: { ...named, name: toToolName(name), arguments: toArguments(input) },
+        function: { ...named, name: toToolName(name), arguments: text },
       };
     });
     this.#hasCalls ||= calls.length > 0;
     return { ...rest, content: toContent(content), ...(calls.length > 0 && { tool_calls: calls }) };
+  }
+
+  /** Some servers end a stream with calls that they have sent before: the library would make each of them twice. */
+  #isRepeated(place: unknown, id: unknown, text: string): boolean {
+    if (place === undefined) return false;
+    const before = this.#written.get(place);
+    const isSame = before !== undefined && (!id || before.id === id);
+    if (isSame && id && before.text === text && isObject(parse(text))) return true;
+    this.#written.set(place, isSame ? { ...before, text: before.text + text } : { id, text });
+    return false;
   }
 
   get finishReason(): string {
