@@ -115,7 +115,10 @@ describe("the schema of a tool's input", () => {
     [
       "required names that no property has",
       object({
-        a: object({ a }, { required: ["a", "b"], anyOf: [{ required: ["a"] }, { required: ["b"] }] }),
+        a: object(
+          { a },
+          { required: ["a", "b"], anyOf: [{ required: ["a"] }, { required: ["b"] }] },
+        ),
       }),
       object({
         a: object({ a }, { required: ["a"], anyOf: [{ required: [] }, { required: [] }] }),
@@ -299,7 +302,7 @@ describe("a server", () => {
       const write = serve([{ name: "plain" }], { content: "fine" });
       let sessions = 0;
       const fetcher = async (...request: Parameters<typeof write>) => {
-        const { method = "GET", body = "" } = request[1];
+        const { method = "GET", body = "" } = request[1] ?? {};
         if (method === "GET") return sleep(50).then(() => new Response(null, { status }));
         const response = await write(...request);
         if (body.includes('"initialize"')) response.headers.set("mcp-session-id", `s${sessions++}`);

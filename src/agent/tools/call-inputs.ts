@@ -148,11 +148,10 @@ export function keepInputs(
  * Creates the function that returns the id of a call, or of its result, as an API takes it: of plain characters, and given
  * once. Some programs and models begin to count again in each turn.
  */
-function createPlainIds(): (part: { type: string; toolCallId: unknown }) => string {
+function createPlainIds(): (type: string, id: string) => string {
   const given = new Map<string, string>();
   const sent = new Set<string>();
-  return ({ type, toolCallId }) => {
-    const id = String(toolCallId);
+  return (type, id) => {
     if (type === "tool-call") {
       let plain = id;
       while (!/^[\w-]{1,64}$/.test(plain) || sent.has(plain))
@@ -168,30 +167,27 @@ function createPlainIds(): (part: { type: string; toolCallId: unknown }) => stri
 export function restoreCalls({
   plainCallIds,
 }: Pick<ModelProvider, "plainCallIds">): LanguageModelMiddleware {
-  const restore = <P extends { type: string; providerOptions?: object | undefined }>(
-    part: P,
-    toId: ReturnType<typeof createPlainIds>,
-  ): P => {
-    if (!("toolCallId" in part)) return part;
-    const call = { ...part, toolCallId: toId(part) };
-    const { [MARK]: mark, ...providerOptions } = (part.providerOptions ?? {}) as {
-      [MARK]?: { input?: unknown };
-    };
-    return typeof mark?.input === "string"
-      ? { ...call, providerOptions, input: parseJsonToPrint(mark.input) }
-      : call;
-  };
   return {
     specificationVersion: "v4",
     async transformParams({ params }) {
-      const toId = plainCallIds
-        ? createPlainIds()
-        : ({ toolCallId }: { toolCallId: unknown }) => String(toolCallId);
+      const toId = plainCallIds ? createPlainIds() : (_type: string, id: string) => id;
+      const restore = <P extends { type: string; providerOptions?: object | undefined }>(
+        part: P,
+      ): P => {
+        if (!("toolCallId" in part)) return part;
+        const call = { ...part, toolCallId: toId(part.type, String(part.toolCallId)) };
+        const { [MARK]: mark, ...providerOptions } = (part.providerOptions ?? {}) as {
+          [MARK]?: { input?: unknown };
+        };
+        return typeof mark?.input === "string"
+          ? { ...call, providerOptions, input: parseJsonToPrint(mark.input) }
+          : call;
+      };
       const prompt = params.prompt.map((message) =>
         message.role === "assistant"
-          ? { ...message, content: message.content.map((part) => restore(part, toId)) }
+          ? { ...message, content: message.content.map(restore) }
           : message.role === "tool"
-            ? { ...message, content: message.content.map((part) => restore(part, toId)) }
+            ? { ...message, content: message.content.map(restore) }
             : message,
       );
       return { ...params, prompt };

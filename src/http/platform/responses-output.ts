@@ -6,7 +6,7 @@ import { toSeconds } from "../../core/clock.ts";
 import { errorObject, streamProblem, turnProblem } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
 import type { ResponsesBody } from "./responses-schema.ts";
-import { listTools, readCustomInput } from "./responses-tools.ts";
+import { listCallerTools, readCustomInput } from "./responses-tools.ts";
 import type { SuccessfulEnd, TurnRenderer } from "./stream.ts";
 
 /** The fields of a request that its response repeats. */
@@ -93,7 +93,7 @@ export const functionItem = (
 
 /** Builds the items of an answer's calls, as their caller knows the tools. Only the last one may be cut. */
 function callItems({ runId, echo }: ResponseHead, { calls, ...end }: ResponseEnd) {
-  const tools = listTools(echo.tools);
+  const tools = listCallerTools(echo.tools);
   return calls.map((call, n) => {
     const { arguments: written, ...item } = functionItem(runId, call, n);
     const status = n + 1 < calls.length ? "completed" : toStatus(end);
@@ -110,6 +110,14 @@ function callItems({ runId, echo }: ResponseHead, { calls, ...end }: ResponseEnd
       : { ...item, ...wire, arguments: written, status };
   });
 }
+
+type CallItem = ReturnType<typeof callItems>[number];
+
+/** Returns the field of a call that the model wrote, the events that it comes in, and its value. */
+const getWritten = (item: CallItem): [field: string, type: string, written: string] =>
+  item.type === "custom_tool_call"
+    ? ["input", "response.custom_tool_call_input", item.input]
+    : ["arguments", "response.function_call_arguments", item.arguments];
 
 const summaryPart = (text: string) => ({ type: "summary_text" as const, text });
 
@@ -210,6 +218,12 @@ export function storedResponse({
   return { ...response, status: STATES[status] ?? response.status, error: failed };
 }
 
+const failedResponse = (head: ResponseHead, error: { code: string; message: string }) => ({
+  ...responseObject(head),
+  status: "failed",
+  error,
+});
+
 /** The parts of an answer that come in pieces: the reply, and the model's reasoning. */
 type Streamed = "message" | "reasoning";
 
@@ -283,13 +297,10 @@ export function renderResponse(head: ResponseHead): TurnRenderer {
       itemEvent("done", at, toItem(kind, toStatus(end), [part])),
     ];
   };
-  const call = (item: ReturnType<typeof callItems>[number]): object[] => {
+  const call = (item: CallItem): object[] => {
     const output_index = items++;
     const at = { item_id: item.id, output_index };
-    const [field, type, written] =
-      item.type === "custom_tool_call"
-        ? ["input", "response.custom_tool_call_input", item.input]
-        : ["arguments", "response.function_call_arguments", item.arguments];
+    const [field, type, written] = getWritten(item);
     return [
       itemEvent("added", output_index, { ...item, status: "in_progress", [field]: "" }),
       event(`${type}.delta`, { ...at, delta: written }),
@@ -318,12 +329,11 @@ export function renderResponse(head: ResponseHead): TurnRenderer {
     failed(end) {
       const { error } = errorObject(streamProblem(end, "input"));
       const { message, param, code } = error;
-      const response = { ...responseObject(head), status: "failed", error: { code, message } };
       return [
         // The published form, and the one that clients have been seen to read.
         event("error", { message, param, code, error }),
         // Coding clients read the reason from this one alone.
-        event("response.failed", { response }),
+        event("response.failed", { response: failedResponse(head, { code, message }) }),
       ];
     },
   };

@@ -81,16 +81,13 @@ const foreignItem = z
   .object({ type: text.regex(FOREIGN, { abort: true }) })
   .describe("Left out, with a warning of the run.");
 
-export const responseItem = z.union([
-  z.discriminatedUnion("type", [
-    message,
-    functionCall,
-    customCall,
-    callOutput,
-    reference,
-    reasoning,
-  ]),
-  foreignItem,
+export const responseItem = z.discriminatedUnion("type", [
+  message,
+  functionCall,
+  customCall,
+  callOutput,
+  reference,
+  reasoning,
 ]);
 
 const functionTool = z.object({ type: z.literal("function"), ...toolFields });
@@ -128,7 +125,7 @@ export const responsesBody = z.object({
     .nullish()
     .describe("True: answered immediately; read the response by its id until it has ended."),
   input: z
-    .union([text.min(1, "must not be empty"), z.array(responseItem)])
+    .union([text.min(1, "must not be empty"), z.array(z.union([responseItem, foreignItem]))])
     .nullish()
     .describe("May be left out if `instructions` say all."),
   instructions: text.nullish().describe("Stands below the agent's own instructions."),

@@ -1,3 +1,4 @@
+import { parseInput } from "../../agent/tools/call-inputs.ts";
 import { toModelName } from "../../agent/tools/offered-tool.ts";
 import type { CallerTool } from "../../agent/types.ts";
 import { isRecord } from "../../core/json.ts";
@@ -41,7 +42,7 @@ function toFunction(tool: CallableTool): Parameters<typeof callerTool>[0] {
 }
 
 /** Lists the tools that the caller carries out. */
-export function listTools(tools: ResponsesBody["tools"]): NamedTool[] {
+export function listCallerTools(tools: ResponsesBody["tools"]): NamedTool[] {
   const toNamed = (tool: CallableTool, namespace?: string): NamedTool => {
     const { name } = tool;
     const wire = namespace === undefined || namespace === DEFAULT ? { name } : { name, namespace };
@@ -63,11 +64,6 @@ export const warnOfHosted = (tools: ResponsesBody["tools"]): string[] =>
 
 /** Returns the text that a custom tool gets. What is no such object is the text itself. */
 export function readCustomInput(written: string): string {
-  try {
-    const read: unknown = JSON.parse(written);
-    if (isRecord(read) && typeof read["input"] === "string") return read["input"];
-  } catch {
-    // The model wrote no JSON.
-  }
-  return written;
+  const read = parseInput(written);
+  return isRecord(read) && typeof read["input"] === "string" ? read["input"] : written;
 }

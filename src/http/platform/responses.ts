@@ -19,7 +19,7 @@ import {
   type ResponsesBody,
   responsesBody,
 } from "./responses-schema.ts";
-import { getModelName, listTools, warnOfHosted } from "./responses-tools.ts";
+import { getModelName, listCallerTools, warnOfHosted } from "./responses-tools.ts";
 import { type FormContext, serveTurn } from "./turn.ts";
 import { defineRoute } from "./types.ts";
 
@@ -62,14 +62,17 @@ async function resolveInput(
     return { items: [{ item: { role: "user", content: input }, at: "input" }], leftOut: [] };
   const items: PlacedItem[] = [];
   const leftOut = new Set<string>();
-  for (const [index, item] of input.entries()) {
+  for (const [index, given] of input.entries()) {
     const at = `input[${index}]`;
-    const type = item.type ?? "message";
+    const type = given.type ?? "message";
+    if (FOREIGN.test(type)) {
+      leftOut.add(`items of the type ${type} were left out: a tool of another server made them`);
+      continue;
+    }
+    const item = given as ResponseItem;
     // The reasoning of an earlier answer is not kept apart from the answer.
     if (item.type === "item_reference" && item.id.startsWith("rs_")) continue;
-    if (FOREIGN.test(type))
-      leftOut.add(`items of the type ${type} were left out: a tool of another server made them`);
-    else if (item.type === "item_reference")
+    if (item.type === "item_reference")
       items.push({ item: await findItem(item.id, at, { runs, owner }), at });
     else items.push({ item: toFunctionCall(item), at });
   }
@@ -260,7 +263,7 @@ export const createResponse = serveTurn<ResponsesBody>({
       messages: toMessages(items),
       ...(hasInput(body) && withoutNullish({ instructions: body.instructions })),
       sampling: toSampling(body),
-      tools: listTools(body.tools).map(({ tool }) => tool),
+      tools: listCallerTools(body.tools).map(({ tool }) => tool),
       ...withoutNullish({ thinking: toThinking(body.reasoning?.effort) }),
       warnings: [...leftOut, ...warnOfHosted(body.tools)],
       ...(body.store !== false && { response: toEcho(body) }),
