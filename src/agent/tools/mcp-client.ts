@@ -205,7 +205,7 @@ export interface ListedTool {
 
 /**
  * The answer to `initialize`. Only the version and the capabilities are needed: the protocol's client would reject a server
- * that leaves its own name or version out, or has null where the protocol has nothing.
+ * that leaves its own name or version out, or writes null for a field that may be absent.
  */
 const INITIALIZED = z.looseObject({
   protocolVersion: z.string(),

@@ -60,7 +60,7 @@ export function callerTool(fields: {
   strict?: boolean | null | undefined;
 }): CallerTool {
   const { name, parameters, description, strict } = fields;
-  // Programs in Go write null where a schema has no such keyword; vendors reject it.
+  // Programs in Go write null for an absent keyword; vendors reject it.
   const schema = parameters && withoutNullish(parameters);
   return { name, ...withoutNullish({ description, schema, strict }) };
 }
