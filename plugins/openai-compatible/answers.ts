@@ -25,12 +25,24 @@ function parse(text: string): unknown {
 const toArguments = (input: unknown): string =>
   typeof input === "string" ? input : JSON.stringify(input ?? "").replace(/^""$/, "");
 
+/** The name of a tool without what some servers leave of the model's template: `functions.look:0`, `look<|channel|>commentary`. */
+const toToolName = (name: unknown): unknown =>
+  typeof name === "string"
+    ? name
+        .replace(/<\|.*$/s, "")
+        .trim()
+        .replace(/^functions\./, "")
+        .replace(/:\d+$/, "")
+    : name;
+
 /** Content as the client library reads it: a text, or parts of a type. */
 function toContent(content: unknown): unknown {
+  if (typeof content === "number") return String(content);
   if (!Array.isArray(content)) return isObject(content) ? toContent([content]) : content;
-  return content.map((part) =>
-    isObject(part) ? { type: "text", ...part } : { type: "text", text: String(part ?? "") },
-  );
+  return content.map((part) => {
+    if (!isObject(part)) return { type: "text", text: String(part ?? "") };
+    return part["type"] === "output_text" ? { ...part, type: "text" } : { type: "text", ...part };
+  });
 }
 
 /** Finish reasons that servers have beside those of the API: of answers that broke off, reached a limit, or were withheld. */
@@ -73,24 +85,39 @@ function readUsage(usage: unknown): Json | undefined {
 /** One answer of a server, whole or as it comes. */
 class Answer {
   #hasCalls = false;
+  /** The call at each place, with its arguments as far as they came. */
+  #written = new Map<unknown, { id: unknown; text: string }>();
   #hasDelta = false;
   isFinished = false;
 
   #readMessage({ tool_calls: given, role: _role, content, ...rest }: Json): Json {
     keepTyped(rest, "string", "reasoning", "reasoning_content", "refusal");
     const ids = new Set<unknown>();
-    const calls = toObjects(given).map(({ id, function: called, ...call }) => {
-      const { arguments: input, ...named } = isObject(called) ? called : {};
+    const calls = toObjects(given).flatMap(({ id, function: called, ...call }) => {
+      const { arguments: input, name, ...named } = isObject(called) ? called : {};
       const isOwn = !ids.has(id);
       ids.add(id);
+      keepTyped(call, "number", "index");
+      const text = toArguments(input);
+      if (this.#isRepeated(call["index"], id, text)) return [];
       return {
         ...call,
-        ...(isOwn && { id }),
-        function: { ...named, arguments: toArguments(input) },
+        ...(isOwn && { id: typeof id === "number" ? String(id) : id }),
+        function: { ...named, name: toToolName(name), arguments: text },
       };
     });
     this.#hasCalls ||= calls.length > 0;
     return { ...rest, content: toContent(content), ...(calls.length > 0 && { tool_calls: calls }) };
+  }
+
+  /** Some servers end a stream with calls that they have sent before: the library would make each of them twice. */
+  #isRepeated(place: unknown, id: unknown, text: string): boolean {
+    if (place === undefined) return false;
+    const before = this.#written.get(place);
+    const isSame = before !== undefined && (!id || before.id === id);
+    if (isSame && id && before.text === text && isObject(parse(text))) return true;
+    this.#written.set(place, isSame ? { ...before, text: before.text + text } : { id, text });
+    return false;
   }
 
   get finishReason(): string {
@@ -161,8 +188,10 @@ function readLines(): TransformStream<string, string> {
   });
 }
 
-/** Reads a whole answer. A body that is none passes as it is. */
-function readWhole(): TransformStream<string, string> {
+/** Reads a whole body, and passes it on as `render` returns it. A body that is no JSON passes as it is. */
+function readWhole(
+  render: (json: unknown, text: string) => string,
+): TransformStream<string, string> {
   let text = "";
   return new TransformStream({
     transform(piece) {
@@ -170,27 +199,39 @@ function readWhole(): TransformStream<string, string> {
     },
     flush(controller) {
       const json = parse(text);
-      const read = new Answer().read(json, false);
-      controller.enqueue(read === json ? text : JSON.stringify(read));
+      controller.enqueue(json === undefined ? text : render(json, text));
     },
   });
 }
+
+function readAnswer(json: unknown, text: string): string {
+  const read = new Answer().read(json, false);
+  return read === json ? text : JSON.stringify(read);
+}
+
+const toEvents = (json: unknown): string => `data: ${JSON.stringify(json)}\n\ndata: [DONE]\n\n`;
+
+/** `stream` is the first member of what this plugin sends. */
+const isStreamWanted = (body: unknown): boolean =>
+  typeof body === "string" && body.startsWith('{"stream":true');
 
 /**
  * A `fetch` that reads the answers of servers that speak OpenAI's chat completions in their own way, and gives them the form
  * that the client library accepts.
  */
 export function readAnswers(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
-  return async (...request) => {
-    const response = await fetch(...request);
+  return async (input, init) => {
+    const response = await fetch(input, init);
     const { body, status, statusText, headers } = response;
     const type = headers.get("content-type") ?? "";
     if (!body || !response.ok) return response;
-    const read = body
-      .pipeThrough(new TextDecoderStream())
-      // Some servers send their streams under another type.
-      .pipeThrough(type.includes("json") ? readWhole() : readLines())
-      .pipeThrough(new TextEncoderStream());
-    return new Response(read, { status, statusText, headers });
+    const text = body.pipeThrough(new TextDecoderStream());
+    const isWhole = type.includes("json");
+    const read =
+      isWhole && !isStreamWanted(init?.body)
+        ? text.pipeThrough(readWhole(readAnswer))
+        : // Some servers do not stream, have an error in place of the stream, or send it under another type.
+          (isWhole ? text.pipeThrough(readWhole(toEvents)) : text).pipeThrough(readLines());
+    return new Response(read.pipeThrough(new TextEncoderStream()), { status, statusText, headers });
   };
 }

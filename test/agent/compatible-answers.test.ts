@@ -39,6 +39,7 @@ async function ask(
     ? streamText({ ...settings, onError: () => void (isBroken = true) })
     : await generateText(settings);
   const calls = await result.toolCalls;
+  expect(calls.filter(({ toolName }) => toolName !== "look")).toEqual([]);
   const ids = new Set(calls.map(({ toolCallId }) => toolCallId).filter((id) => id !== ""));
   expect(ids.size).toBe(calls.length);
   return {
@@ -70,6 +71,14 @@ it.each<[string, object, object]>([
   ],
   ["one call beside a list", { message: { tool_calls: call({}) } }, called({ at: 1 })],
   ["a role that is empty", { message: { role: "", content: "fine" }, finish_reason: "stop" }, TEXT],
+  ["an id that is a number", { message: { tool_calls: [call({ id: 7 })] } }, called({ at: 1 })],
+  ...["look<|channel|>commentary", "functions.look", "functions.look:0", " look"].map(
+    (name): [string, object, object] => [
+      `the name ${name}`,
+      { message: { tool_calls: [call({}, { name })] } },
+      called({ at: 1 }),
+    ],
+  ),
   ["parts without a type", { message: { content: [{ text: "fi" }, "ne"] } }, TEXT],
   ["a finish reason that is empty", { message: { content: "fine" }, finish_reason: "" }, TEXT],
 ])("a whole answer with %s is read", async (_what, choice, wanted) => {
@@ -146,6 +155,11 @@ it.each<[string, object[], object]>([
     called({ at: 1 }),
   ],
   [
+    "a place that is a text, and ids that are numbers",
+    [...calls(call({ index: "0", id: 7 })), DONE],
+    called({ at: 1 }),
+  ],
+  [
     "no place of its calls",
     [...calls(call({}), call({ id: "c2" }, { arguments: '{"at":' }), piece("2}")), DONE],
     called({ at: 1 }, { at: 2 }),
@@ -185,6 +199,28 @@ it.each<[string, object[], object]>([
     called({ at: 1 }),
   ],
   [
+    "a call again at its end",
+    [
+      ...calls(
+        call({ index: 0 }, { arguments: '{"at"' }),
+        call({ index: 0 }, { arguments: ":1}" }),
+        call({ index: 0 }),
+      ),
+      DONE,
+    ],
+    called({ at: 1 }),
+  ],
+  [
+    "a number as content",
+    [delta({ content: 4 }), delta({ content: "2" }), END],
+    { ...TEXT, text: "42" },
+  ],
+  [
+    "parts of another type as content",
+    [delta({ content: [{ type: "output_text", text: "fine" }] }), END],
+    TEXT,
+  ],
+  [
     "one id for two calls",
     [...calls(call({ index: 0 }), call({ index: 1 }, { arguments: '{"at":2}' })), DONE],
     called({ at: 1 }, { at: 2 }),
@@ -212,6 +248,19 @@ it.each<[string, (lines: string[]) => string]>([
 ])("a stream with %s is read", async (_what, write) => {
   const lines = [START, REST].map((chunk) => JSON.stringify(chunk));
   expect(await ask(write([...lines, "[DONE]"]), true)).toEqual(TEXT);
+});
+
+it.each<[string, object, object]>([
+  ["an answer", { message: { content: "fine" }, finish_reason: "stop" }, TEXT],
+  [
+    "calls",
+    { message: { tool_calls: [call({})] }, finish_reason: "tool_calls" },
+    called({ at: 1 }),
+  ],
+  ["an error", { error: { message: "too long" } }, { text: "", calls: [], finish: "error" }],
+])("a whole answer in place of a stream is read: %s", async (_what, choice, wanted) => {
+  const body = JSON.stringify({ choices: [choice], usage }, undefined, 1);
+  expect(await ask(body, true, "application/json; charset=utf-8")).toEqual(wanted);
 });
 
 it("a stream of another type of content is read", async () => {
@@ -264,4 +313,20 @@ it("the id of a call of another vendor's model is replaced if an API does not ta
     const [call, result] = await send(id, true);
     expect([call, /^[\w-]{1,64}$/.test(String(call))]).toEqual([result, true]);
   }
+});
+
+it("calls of several turns with one id get ids of their own if an API asks for that, and so do their results", async () => {
+  const turn = ["assistant", "tool"].map((role) => ({
+    role,
+    content: [{ type: role === "tool" ? "tool-result" : "tool-call", toolCallId: "call_1" }],
+  }));
+  const send = async (plainCallIds: boolean) => {
+    const params = { prompt: [...turn, ...turn, ...turn] };
+    const sent = await restoreCalls({ plainCallIds }).transformParams?.({ params } as never);
+    return ((sent?.prompt ?? []) as typeof turn).map(({ content }) => content[0]?.toolCallId);
+  };
+  expect(new Set(await send(false))).toEqual(new Set(["call_1"]));
+  const [first, ofFirst, second, ofSecond, third, ofThird] = await send(true);
+  expect([first, ofFirst, ofSecond, ofThird]).toEqual(["call_1", "call_1", second, third]);
+  expect(new Set([first, second, third]).size).toBe(3);
 });

@@ -113,6 +113,18 @@ describe("the schema of a tool's input", () => {
     ],
     ["a name twice", object({ a }, { required: ["a", "a"] }), object({ a }, { required: ["a"] })],
     [
+      "required names that no property has",
+      object({
+        a: object(
+          { a },
+          { required: ["a", "b"], anyOf: [{ required: ["a"] }, { required: ["b"] }] },
+        ),
+      }),
+      object({
+        a: object({ a }, { required: ["a"], anyOf: [{ required: [] }, { required: [] }] }),
+      }),
+    ],
+    [
       "a definition of a generic type",
       object({ a: { $ref: "#/$defs/List%5BA%5D" } }, { $defs: { "List[A]": a } }),
       object({ a: {} }, { $defs: {} }),
@@ -223,6 +235,89 @@ describe("a server", () => {
     expect(await server.call(call)).toEqual({ parts: [{ type: "text", text: "fine" }] });
     await server.close();
   });
+
+  const initialized = { protocolVersion: "2025-06-18", capabilities: { tools: {} } };
+  const answerTo = (method: string, change: (json: { result: object }) => unknown) => {
+    const tools = [{ name: "plain" }];
+    const write = serve(tools, { content: "fine" });
+    return async (...request: Parameters<typeof write>) => {
+      const response = await write(...request);
+      const { method: asked } = JSON.parse(request[1]?.body ?? "{}") as { method?: string };
+      if (asked !== method) return response;
+      const changed = change((await response.json()) as { result: object });
+      if (changed instanceof Response) return changed;
+      return Response.json(changed);
+    };
+  };
+
+  it.each<[string, object]>([
+    ["no version", { ...initialized, serverInfo: { name: "town" } }],
+    ["no name and no version", initialized],
+    ["a version that is a number", { ...initialized, serverInfo: { name: "town", version: 2 } }],
+    [
+      "null where the protocol has nothing",
+      { ...initialized, serverInfo: null, instructions: null },
+    ],
+    [
+      "null as a capability",
+      { ...initialized, capabilities: { tools: { listChanged: null }, experimental: null } },
+    ],
+  ])("that introduces itself with %s offers its tools", async (_what, result) => {
+    const fetcher = answerTo("initialize", (json) => ({ ...json, result }));
+    const server = createServer(config, { fetch: fetcher });
+    const tools = await server.tools(AbortSignal.timeout(60_000));
+    expect(tools.map(({ name }) => name)).toEqual(["plain"]);
+    await server.close();
+  });
+
+  it.each(["initialize", "tools/list", "tools/call"])(
+    "that writes `error: null` beside its result is read at %s",
+    async (method) => {
+      const fetcher = answerTo(method, (json) => [{ ...json, error: null }]);
+      const server = createServer(config, { fetch: fetcher });
+      const call = { tool: "plain", input: {}, callId: "c1", signal: AbortSignal.timeout(60_000) };
+      expect(await server.call(call)).toEqual({ parts: [{ type: "text", text: "fine" }] });
+      await server.close();
+    },
+  );
+
+  it.each([
+    ['{"jsonrpc":"2.0",', "application/json", "its answer is not valid JSON"],
+    ["", "application/json", "its answer is not valid JSON"],
+    ["<html>", "text/html", "its answer is neither JSON nor an event stream: check the address"],
+  ])("that answers %j as %s says why it failed", async (text, type, error) => {
+    const fetcher = answerTo(
+      "initialize",
+      () => new Response(text, { headers: { "content-type": type } }),
+    );
+    const server = createServer(config, { fetch: fetcher });
+    await expect(server.tools(AbortSignal.timeout(60_000))).rejects.toThrow();
+    expect(server.state).toMatchObject({ name: "all", state: "failing", error });
+    await server.close();
+  });
+
+  it.each([400, 404])(
+    "that answers %i to a request for its event stream keeps its session",
+    async (status) => {
+      const write = serve([{ name: "plain" }], { content: "fine" });
+      let sessions = 0;
+      const fetcher = async (...request: Parameters<typeof write>) => {
+        const { method = "GET", body = "" } = request[1] ?? {};
+        if (method === "GET") return sleep(50).then(() => new Response(null, { status }));
+        const response = await write(...request);
+        if (body.includes('"initialize"')) response.headers.set("mcp-session-id", `s${sessions++}`);
+        return response;
+      };
+      const server = createServer(config, { fetch: fetcher });
+      const signal = AbortSignal.timeout(60_000);
+      for (const callId of ["c1", "c2"]) {
+        await server.call({ tool: "plain", input: {}, callId, signal });
+        await sleep(700);
+      }
+      expect([server.state.state, server.state.losses, sessions]).toEqual(["connected", 0, 1]);
+      await server.close();
+    },
+  );
 
   it("whose answer to a call cannot be read may have carried it out", async () => {
     const server = createServer(config, { fetch: serve([], {}, () => '{"jsonrpc":"2.0",') });

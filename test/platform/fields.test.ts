@@ -298,6 +298,23 @@ describe("ranges and forms", () => {
     expect(Object.keys(sent()).toSorted()).toEqual(["messages", "model", "stream"]);
   });
 
+  it("a result may be null, and a call have no type", async () => {
+    const call = { id: "c1", function: { name: "look", arguments: "" } };
+    const messages = [
+      ...USER,
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "tool", tool_call_id: "c1", content: null },
+    ];
+    expect((await world.chat({ messages })).status).toBe(200);
+    expect(sent().messages.slice(2)).toMatchObject([
+      { tool_calls: [{ id: "c1", function: { name: "look", arguments: "{}" } }] },
+      { role: "tool", tool_call_id: "c1" },
+    ]);
+    const item = { type: "function_call", call_id: "c1", name: "look", arguments: "{}" };
+    const output = { type: "function_call_output", call_id: "c1", output: null };
+    expect((await world.respond({ input: [...USER, item, output] })).status).toBe(200);
+  });
+
   it("calls need their results right behind them", async () => {
     const call = (text: string) => ({
       role: "assistant",
@@ -341,6 +358,19 @@ describe("images", () => {
     expect(sent().messages[1].content).toEqual([
       { type: "text", text: "What is this?" },
       { type: "image_url", image_url: { url: dataUri(image, type) } },
+    ]);
+  });
+
+  it("are read in the form of the other route too", async () => {
+    const url = dataUri(png(3, 3));
+    await world.chat({
+      messages: [{ role: "user", content: [{ type: "image_url", image_url: url }] }],
+    });
+    const content = [{ type: "input_image", image_url: { url, detail: "low" } }];
+    await world.respond({ input: [{ role: "user", content }] });
+    expect(world.model.asked.map(({ body }) => body.messages[1].content)).toEqual([
+      [{ type: "image_url", image_url: { url } }],
+      [{ type: "image_url", image_url: { url, detail: "low" } }],
     ]);
   });
 
@@ -457,9 +487,11 @@ describe("images", () => {
 });
 
 describe("what the provider counted", () => {
-  it("is null if it counted nothing", async () => {
+  it("is null if it counted nothing, in responses 0, since clients of these read the counts unasked", async () => {
     world.model.says = () => ({ text: ["x"], usage: false });
     expect((await world.chat()).body.usage).toBeNull();
+    const { usage } = (await world.respond()).body;
+    expect(usage).toMatchObject({ input_tokens: 0, output_tokens: 0, total_tokens: 0 });
   });
 
   it("has its details", async () => {

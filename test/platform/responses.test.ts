@@ -225,7 +225,6 @@ it.each<[object, string]>([
   [{ input: undefined }, "input"],
   [{ input: [{ role: "user", content: [{ type: "input_file" }] }] }, "input[0].content[0]"],
   [{ input: [{ type: "function_call_output", call_id: "c", output: "x" }] }, "input"],
-  [{ tools: [{ type: "web_search" }] }, "tools[0].type"],
   [{ reasoning: { effort: "utmost" } }, "reasoning.effort"],
   [{ temperature: 3 }, "temperature"],
 ])("responses: %j is refused at %s", async (body, param) => {
@@ -247,7 +246,7 @@ it("responses: a failure before the first word has a status, and after it an eve
   world.model.says = () => ({ text: ["half"], cut: true });
   const { status, text } = await world.respond({ stream: true });
   expect(status).toBe(200);
-  const last = text.trim().split("\n\n").at(-1) ?? "";
+  const [last = "", failed = ""] = text.trim().split("\n\n").slice(-2);
   expect(last).toMatch(/^event: error\n/);
   expect(JSON.parse(last.replace(/^.*\ndata: /, ""))).toEqual({
     type: "error",
@@ -261,6 +260,10 @@ it("responses: a failure before the first word has a status, and after it an eve
       message: expect.any(String),
       param: null,
     },
+  });
+  expect(JSON.parse(failed.replace(/^event: response.failed\ndata: /, ""))).toMatchObject({
+    type: "response.failed",
+    response: { status: "failed", error: { code: "upstream_error", message: expect.any(String) } },
   });
   expect(text).not.toContain("response.completed");
 });
@@ -303,7 +306,7 @@ describe("an error names the item of the request that it is about", () => {
     ["a reference", [user, { type: "item_reference", id: "msg_no" }], "input[1].id"],
     ["a result of a wrong form", [user, call("a"), output("a", { ok: true })], "input[2].output"],
     ["a call without arguments", [{ ...call("a"), arguments: undefined }], "input[0].arguments"],
-    ["an item that is not known", [user, { type: "computer_call" }], "input[1].type"],
+    ["an item that is not known", [user, { type: "functions_call" }], "input[1].type"],
     ["an item without a role", [{ content: "x" }], "input[0].role"],
   ])("%s", async (_name, input, param) => {
     const { status, body } = await world.respond({ input });

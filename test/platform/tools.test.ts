@@ -167,7 +167,8 @@ describe("tools of the caller", () => {
 
   it("take an object, also if their schema does not say so", async () => {
     const a = { type: "string" };
-    const tools = [{}, { properties: { a } }].map((parameters, n) => ({
+    const nulls = { type: null, properties: null, required: null };
+    const tools = [{}, { properties: { a } }, nulls].map((parameters, n) => ({
       type: "function",
       function: { name: `tool_${n}`, parameters },
     }));
@@ -175,9 +176,10 @@ describe("tools of the caller", () => {
     const sent = world.model.asked[0]?.body.tools.map(
       (tool: { function: { parameters: object } }) => tool.function.parameters,
     );
-    expect(sent.slice(0, 2)).toEqual([
+    expect(sent.slice(0, 3)).toEqual([
       { type: "object", properties: {} },
       { type: "object", properties: { a } },
+      { type: "object", properties: {} },
     ]);
   });
 

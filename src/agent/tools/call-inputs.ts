@@ -144,27 +144,45 @@ export function keepInputs(
   );
 }
 
+/**
+ * Creates the function that returns the id of a call, or of its result, as an API takes it: of plain characters, and given
+ * once. Some programs and models begin to count again in each turn.
+ */
+function createPlainIds(): (type: string, id: string) => string {
+  const given = new Map<string, string>();
+  const sent = new Set<string>();
+  return (type, id) => {
+    if (type === "tool-call") {
+      let plain = id;
+      while (!/^[\w-]{1,64}$/.test(plain) || sent.has(plain))
+        plain = `call_${sha256Hex(plain).slice(0, 32)}`;
+      sent.add(plain);
+      given.set(id, plain);
+    }
+    return given.get(id) ?? id;
+  };
+}
+
 /** Gives models the numbers of inputs as they were written (see `toCallPart`), and ids that their API takes. */
 export function restoreCalls({
   plainCallIds,
 }: Pick<ModelProvider, "plainCallIds">): LanguageModelMiddleware {
-  const toId = (id: string): string =>
-    !plainCallIds || /^[\w-]{1,64}$/.test(id) ? id : `call_${sha256Hex(id).slice(0, 32)}`;
-  const restore = <P extends { type: string; providerOptions?: object | undefined }>(
-    part: P,
-  ): P => {
-    if (!("toolCallId" in part)) return part;
-    const call = { ...part, toolCallId: toId(String(part.toolCallId)) };
-    const { [MARK]: mark, ...providerOptions } = (part.providerOptions ?? {}) as {
-      [MARK]?: { input?: unknown };
-    };
-    return typeof mark?.input === "string"
-      ? { ...call, providerOptions, input: parseJsonToPrint(mark.input) }
-      : call;
-  };
   return {
     specificationVersion: "v4",
     async transformParams({ params }) {
+      const toId = plainCallIds ? createPlainIds() : (_type: string, id: string) => id;
+      const restore = <P extends { type: string; providerOptions?: object | undefined }>(
+        part: P,
+      ): P => {
+        if (!("toolCallId" in part)) return part;
+        const call = { ...part, toolCallId: toId(part.type, String(part.toolCallId)) };
+        const { [MARK]: mark, ...providerOptions } = (part.providerOptions ?? {}) as {
+          [MARK]?: { input?: unknown };
+        };
+        return typeof mark?.input === "string"
+          ? { ...call, providerOptions, input: parseJsonToPrint(mark.input) }
+          : call;
+      };
       const prompt = params.prompt.map((message) =>
         message.role === "assistant"
           ? { ...message, content: message.content.map(restore) }

@@ -7,7 +7,7 @@ import type {
 import { z } from "zod";
 import type { Config } from "../../config/schema/index.ts";
 import { readImageInfo } from "../../core/image-info.ts";
-import { isRecord } from "../../core/json.ts";
+import { isRecord, parseJson } from "../../core/json.ts";
 import { VERSION } from "../../core/version.ts";
 import type { ToolOutput, ToolOutputPart } from "../../store/steps.ts";
 import { OutcomeUnknownError, type OfferedCall } from "./offered-tool.ts";
@@ -170,7 +170,10 @@ export function describeProblem(error: unknown): string {
     return status === 401 || status === 403
       ? `it refuses the credentials (HTTP ${status})`
       : `HTTP ${status}`;
+  if (error instanceof SyntaxError) return "its answer is not valid JSON";
   const code = getCode(error);
+  if (code === "CLIENT_HTTP_UNEXPECTED_CONTENT")
+    return "its answer is neither JSON nor an event stream: check the address";
   if (code === "ENOENT") return "its program or its folder does not exist (ENOENT)";
   if (code === "REQUEST_TIMEOUT" || error.name === "TimeoutError")
     return "it did not answer in time";
@@ -199,6 +202,19 @@ export interface ListedTool {
   inputSchema: unknown;
   annotations?: Record<string, unknown> | undefined;
 }
+
+/**
+ * The answer to `initialize`. Only the version and the capabilities are needed: the protocol's client would reject a server
+ * that leaves its own name or version out, or writes null for a field that may be absent.
+ */
+const INITIALIZED = z.looseObject({
+  protocolVersion: z.string(),
+  capabilities: z.record(z.string(), z.unknown()).nullish(),
+  serverInfo: z
+    .unknown()
+    .transform(() => undefined)
+    .optional(),
+});
 
 /** The answer to `tools/list`: a field that is not read cannot make a server unusable, nor can one tool all others. */
 const LIST = z.looseObject({ tools: z.array(z.unknown()).nullable() });
@@ -263,17 +279,44 @@ interface ConnectionOptions extends McpEnvironment {
 const MAX_MESSAGE_BYTES = 32_000_000;
 const GOODBYE_MS = 1_000;
 
-/** Watches the requests for the server's event stream, and calls `onLost` if the server or the session is gone. */
+/**
+ * Watches the requests for the server's event stream, and calls `onLost` if the server or the session is gone. Servers that
+ * have no such stream reject the first request for it in their own ways.
+ */
 function watchStream(fetcher: typeof fetch, onLost: (error: unknown) => void): typeof fetch {
+  let wasOpen = false;
   return async (input, init) => {
     if (init?.method !== "GET") return fetcher(input, init);
     const response = await fetcher(input, init).catch((error: unknown) => {
-      if (!init.signal?.aborted) onLost(error);
+      if (wasOpen && !init.signal?.aborted) onLost(error);
       throw error;
     });
-    if (isGone(response.status) && new Headers(init.headers).has("mcp-session-id"))
+    wasOpen ||= response.ok;
+    if (wasOpen && isGone(response.status) && new Headers(init.headers).has("mcp-session-id"))
       onLost(response);
     return response;
+  };
+}
+
+function dropNulls(message: unknown): unknown {
+  if (!isRecord(message)) return message;
+  const { error, result } = message;
+  return { ...message, error: error ?? undefined, result: result ?? undefined };
+}
+
+/** Reads answers of servers that write `"error": null` beside a result: the protocol's client takes no answer with both. */
+function readJson(fetcher: typeof fetch): typeof fetch {
+  return async (input, init) => {
+    const response = await fetcher(input, init);
+    const type = response.headers.get("content-type") ?? "";
+    if (response.status !== 200 || !type.startsWith("application/json")) return response;
+    const text = await response.text();
+    try {
+      const messages = [parseJson(text)].flat().map(dropNulls);
+      return new Response(JSON.stringify(messages), response);
+    } catch {
+      return new Response(text, response);
+    }
   };
 }
 
@@ -302,7 +345,7 @@ async function createTransport(
     ? new SSEClientTransport(url, { requestInit, fetch: options.fetch })
     : new StreamableHTTPClientTransport(url, {
         requestInit,
-        fetch: watchStream(options.fetch, onLost),
+        fetch: readJson(watchStream(options.fetch, onLost)),
       });
 }
 
@@ -424,6 +467,9 @@ export async function openConnection(options: ConnectionOptions): Promise<McpCon
       },
     },
   );
+  const request = client.request.bind(client);
+  client.request = (asked: { method: string }, ...rest: [never]) =>
+    asked.method === "initialize" ? request(asked, INITIALIZED, ...rest) : request(asked, ...rest);
   const calls: Calls = { pending: new Map() };
   endCutCalls(transport, calls);
   Object.assign(client, {

@@ -84,6 +84,9 @@ function walk(schema: unknown, place: string, words: string[], depth: number): u
   const inside = (value: unknown, name: string): unknown =>
     walk(value, place === "" ? name : `${place}.${name}`, words, depth + 1);
   const same = (value: unknown): unknown => walk(value, place, words, depth + 1);
+  // At the top, branches may have the properties.
+  const isDefined = (name: string): boolean =>
+    depth === 0 || Object.hasOwn(Object(schema["properties"]), name);
   for (const [keyword, value] of Object.entries(schema)) {
     if (NAMED.includes(keyword) && isRecord(value))
       kept[keyword] = Object.fromEntries(
@@ -96,7 +99,7 @@ function walk(schema: unknown, place: string, words: string[], depth: number): u
     else if (isSafe(keyword, value)) kept[keyword] = value;
     else if (keyword === "required" && Array.isArray(value)) {
       checkNames(value);
-      kept[keyword] = [...new Set(value)];
+      kept[keyword] = [...new Set(value)].filter(isDefined);
     } else if (WORDS.includes(keyword) || VALUES.includes(keyword)) {
       const label = [place, keyword === "description" ? "" : keyword].filter(Boolean).join(", ");
       const text = typeof value === "string" ? value : JSON.stringify(value);

@@ -22,15 +22,12 @@ export const unsupported = (
     .describe("Not supported.");
 
 const textPart = z.object({ type: z.literal("text"), text });
-const imagePart = z.object({
-  type: z.literal("image_url"),
-  image_url: z.object({
-    url: text.describe(
-      "`data:image/png;base64,…`; other addresses only where the operator allows their host.",
-    ),
-    detail: text.nullish(),
-  }),
-});
+const imageUrl = text.describe(
+  "`data:image/png;base64,…`; other addresses only where the operator allows their host.",
+);
+/** The API has the address in an object in chats, and as a text in responses: clients mix the two. */
+export const image = z.union([z.object({ url: imageUrl, detail: text.nullish() }), imageUrl]);
+const imagePart = z.object({ type: z.literal("image_url"), image_url: image });
 export const fileFields = {
   file_data: text
     .nullish()
@@ -42,8 +39,8 @@ const filePart = z.object({ type: z.literal("file"), file: z.object(fileFields) 
 export const refusalPart = z.object({ type: z.literal("refusal"), refusal: text });
 const userParts = z.array(z.discriminatedUnion("type", [textPart, imagePart, filePart]));
 const userContent = z.union([text, userParts.min(1)]);
-/** A tool may have no output: clients then send an empty list. */
-const resultContent = z.union([text, userParts]);
+/** A tool may have no output: clients then send an empty list, or null. */
+const resultContent = z.union([text, userParts]).nullable();
 const textContent = z.union([text, z.array(z.discriminatedUnion("type", [textPart]))]);
 const assistantContent = z.union([
   text,
@@ -52,7 +49,7 @@ const assistantContent = z.union([
 
 const toolCall = z.object({
   id: text.min(1),
-  type: z.literal("function"),
+  type: z.literal("function").nullish(),
   function: z.object({ name: text.min(1), arguments: text }),
 });
 
@@ -96,18 +93,20 @@ export const toolFields = {
 };
 const tool = z.object({ type: z.literal("function"), function: z.object(toolFields) });
 
-/** The tools of a request: each has a name of its own, which is at `path`. */
+/** The tools of a request: each that has a name has one of its own, which is at `path`. */
 export const toolList = <T extends z.ZodType>(
   tool: T,
   path: readonly string[],
-  getName: (tool: z.output<T>) => string,
+  getName: (tool: z.output<T>) => string | undefined,
 ) =>
   z
     .array(tool)
     .max(128)
     .superRefine((tools, context) => {
       const names = tools.map(getName);
-      const at = names.findIndex((name, index) => names.indexOf(name) < index);
+      const at = names.findIndex(
+        (name, index) => name !== undefined && names.indexOf(name) < index,
+      );
       if (at >= 0)
         context.addIssue({
           code: "custom",

@@ -59,7 +59,9 @@ export function callerTool(fields: {
   parameters?: Record<string, unknown> | null | undefined;
   strict?: boolean | null | undefined;
 }): CallerTool {
-  const { name, parameters: schema, description, strict } = fields;
+  const { name, parameters, description, strict } = fields;
+  // Programs in Go write null for an absent keyword; vendors reject it.
+  const schema = parameters && withoutNullish(parameters);
   return { name, ...withoutNullish({ description, schema, strict }) };
 }
 

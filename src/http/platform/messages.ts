@@ -121,7 +121,7 @@ export type PlacedMessage = Placed &
     | (Omit<ToolMessage, "content"> & PlacedContent)
   );
 interface PlacedContent {
-  content: string | readonly (UserPart & Placed)[];
+  content: string | readonly (UserPart & Placed)[] | null;
 }
 
 /** The names that a form of the API has for parts of a conversation, by the field that has the conversation. */
@@ -149,7 +149,7 @@ async function readParts(
 ): Promise<ConversationPart[]> {
   if (typeof content === "string") return [{ type: "text", text: content }];
   const parts: ConversationPart[] = [];
-  for (const [index, part] of content.entries()) {
+  for (const [index, part] of (content ?? []).entries()) {
     const { at = `${param}[${index}]` } = part;
     if (part.type === "text") parts.push({ type: "text", text: part.text });
     else if (part.type === "file") {
@@ -158,7 +158,8 @@ async function readParts(
         IMAGE_FILE.test(data) ? await loadImage(data, at, images) : await readFile(part.file, at),
       );
     } else {
-      const { url, detail } = part.image_url;
+      const { image_url: given } = part;
+      const { url, detail } = typeof given === "string" ? { url: given } : given;
       const image = await loadImage(url, `${at}.${NAMES[field].image}`, images);
       parts.push({ ...image, ...(detail && { detail }) });
     }

@@ -6,6 +6,7 @@ import { toSeconds } from "../../core/clock.ts";
 import { errorObject, streamProblem, turnProblem } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
 import type { ResponsesBody } from "./responses-schema.ts";
+import { listCallerTools, readCustomInput } from "./responses-tools.ts";
 import type { SuccessfulEnd, TurnRenderer } from "./stream.ts";
 
 /** The fields of a request that its response repeats. */
@@ -47,16 +48,14 @@ export type ResponseEnd = Pick<
 const toStatus = ({ finish }: Pick<ResponseEnd, "finish">): "completed" | "incomplete" =>
   finish === "length" || finish === "content-filter" ? "incomplete" : "completed";
 
-/** As the provider counted it; null if it did not. Clients read the details without asking whether they are there. */
+/** As the provider counted it; 0 if it did not. Clients read the counts without asking whether they are there. */
 function toUsage({
-  inputTokens,
-  outputTokens,
+  inputTokens: input = 0,
+  outputTokens: output = 0,
   totalTokens,
   cachedInputTokens = 0,
   reasoningTokens = 0,
 }: ResponseEnd["usage"]) {
-  if (inputTokens === undefined && outputTokens === undefined) return null;
-  const [input, output] = [inputTokens ?? 0, outputTokens ?? 0];
   return {
     input_tokens: input,
     input_tokens_details: { cached_tokens: cachedInputTokens },
@@ -80,25 +79,45 @@ const messageItem = ({ runId }: ResponseHead, status: string, content: readonly 
 });
 
 /** Builds the item of a call. It is found again by `n`, its place among the calls of the answer. */
-export const callItem = (
+export const functionItem = (
   runId: string,
   { id, tool, input, inputText }: ResponseEnd["calls"][number],
   n: number,
-  status = "completed",
 ) => ({
   type: "function_call" as const,
   id: `fc_${runId}_${n}`,
   call_id: id,
   name: tool,
   arguments: inputText ?? JSON.stringify(input ?? {}),
-  status,
 });
 
-/** Builds the items of an answer's calls. Only the last one may be cut. */
-const callItems = ({ runId }: ResponseHead, end: ResponseEnd) =>
-  end.calls.map((call, n) =>
-    callItem(runId, call, n, n + 1 < end.calls.length ? "completed" : toStatus(end)),
-  );
+/** Builds the items of an answer's calls, as their caller knows the tools. Only the last one may be cut. */
+function callItems({ runId, echo }: ResponseHead, { calls, ...end }: ResponseEnd) {
+  const tools = listCallerTools(echo.tools);
+  return calls.map((call, n) => {
+    const { arguments: written, ...item } = functionItem(runId, call, n);
+    const status = n + 1 < calls.length ? "completed" : toStatus(end);
+    const { wire, isCustom } = tools.find(({ tool: { name } }) => name === item.name) ?? {};
+    return isCustom
+      ? {
+          ...item,
+          ...wire,
+          type: "custom_tool_call" as const,
+          id: `ctc_${runId}_${n}`,
+          input: readCustomInput(written),
+          status,
+        }
+      : { ...item, ...wire, arguments: written, status };
+  });
+}
+
+type CallItem = ReturnType<typeof callItems>[number];
+
+/** Returns the field of a call that the model wrote, the events that it comes in, and its value. */
+const getWritten = (item: CallItem): [field: string, type: string, written: string] =>
+  item.type === "custom_tool_call"
+    ? ["input", "response.custom_tool_call_input", item.input]
+    : ["arguments", "response.function_call_arguments", item.arguments];
 
 const summaryPart = (text: string) => ({ type: "summary_text" as const, text });
 
@@ -199,6 +218,12 @@ export function storedResponse({
   return { ...response, status: STATES[status] ?? response.status, error: failed };
 }
 
+const failedResponse = (head: ResponseHead, error: { code: string; message: string }) => ({
+  ...responseObject(head),
+  status: "failed",
+  error,
+});
+
 /** The parts of an answer that come in pieces: the reply, and the model's reasoning. */
 type Streamed = "message" | "reasoning";
 
@@ -272,14 +297,14 @@ export function renderResponse(head: ResponseHead): TurnRenderer {
       itemEvent("done", at, toItem(kind, toStatus(end), [part])),
     ];
   };
-  const call = (item: ReturnType<typeof callItem>): object[] => {
+  const call = (item: CallItem): object[] => {
     const output_index = items++;
-    const { id, name, arguments: input } = item;
-    const at = { item_id: id, output_index };
+    const at = { item_id: item.id, output_index };
+    const [field, type, written] = getWritten(item);
     return [
-      itemEvent("added", output_index, { ...item, status: "in_progress", arguments: "" }),
-      event("response.function_call_arguments.delta", { ...at, delta: input }),
-      event("response.function_call_arguments.done", { ...at, name, arguments: input }),
+      itemEvent("added", output_index, { ...item, status: "in_progress", [field]: "" }),
+      event(`${type}.delta`, { ...at, delta: written }),
+      event(`${type}.done`, { ...at, name: item.name, [field]: written }),
       itemEvent("done", output_index, item),
     ];
   };
@@ -304,8 +329,12 @@ export function renderResponse(head: ResponseHead): TurnRenderer {
     failed(end) {
       const { error } = errorObject(streamProblem(end, "input"));
       const { message, param, code } = error;
-      // The published form, and the one that clients have been seen to read.
-      return [event("error", { message, param, code, error })];
+      return [
+        // The published form, and the one that clients have been seen to read.
+        event("error", { message, param, code, error }),
+        // Coding clients read the reason from this one alone.
+        event("response.failed", { response: failedResponse(head, { code, message }) }),
+      ];
     },
   };
 }

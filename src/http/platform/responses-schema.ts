@@ -3,6 +3,7 @@ import {
   commonFields,
   effort,
   fileFields,
+  image,
   jsonSchemaFields,
   refusalPart,
   toolFields,
@@ -18,7 +19,7 @@ const outputText = z.object({ type: z.literal("output_text"), text });
 const inputImage = z.object({
   type: z.literal("input_image"),
   file_id: unsupported("send the image as `image_url`"),
-  image_url: text,
+  image_url: image,
   detail: text.nullish(),
 });
 const inputFile = z.object({
@@ -45,19 +46,19 @@ const message = z
       message: "send at least one part",
     },
   );
+const callFields = { call_id: text.min(1), name: text.min(1), namespace: text.nullish() };
 const functionCall = z.object({
   type: z.literal("function_call"),
-  call_id: text.min(1),
-  name: text.min(1),
+  ...callFields,
   arguments: text,
 });
-const functionOutput = z.object({
-  type: z.literal("function_call_output"),
+const customCall = z.object({ type: z.literal("custom_tool_call"), ...callFields, input: text });
+const callOutput = z.object({
+  type: z.enum(["function_call_output", "custom_tool_call_output"]),
   call_id: text.min(1),
-  output: z.union([
-    text,
-    z.array(z.discriminatedUnion("type", [inputText, inputImage, inputFile])),
-  ]),
+  output: z
+    .union([text, z.array(z.discriminatedUnion("type", [inputText, inputImage, inputFile]))])
+    .nullable(),
 });
 
 const reference = z.object({ type: z.literal("item_reference"), id: text.min(1) });
@@ -71,37 +72,43 @@ const reasoning = z.object({
   encrypted_content: text.nullish(),
 });
 
-/** Calls that tools of another server carried out for an answer. The answer follows them and has what they found. */
-const foreignCall = z
-  .object({
-    type: z.enum([
-      "web_search_call",
-      "file_search_call",
-      "code_interpreter_call",
-      "image_generation_call",
-      "mcp_list_tools",
-      "mcp_call",
-    ]),
-  })
+const FOREIGN_TOOLS =
+  "web_search|file_search|code_interpreter|image_generation|mcp|tool_search|computer|local_shell|shell|apply_patch";
+/** Types of items that only other servers have, as of their hosted tools, or that a program has added under its name. */
+export const FOREIGN = new RegExp(`^(?:${FOREIGN_TOOLS})_|^(?:additional_tools|compaction)$|.:.`);
+/** Calls that another server carried out for an answer: the answer follows them and has what they found. */
+const foreignItem = z
+  .object({ type: text.regex(FOREIGN, { abort: true }) })
   .describe("Left out, with a warning of the run.");
 
-const name = text.regex(/^[\w.-]{1,64}$/);
-/** An item that another program has added to the format: its type begins with the program's name. */
-const extension = z
-  .object({ type: z.templateLiteral([name, ":", name]) })
-  .describe("Left out, with a warning of the run.");
-
-export const responseItem = z.union([
-  z.discriminatedUnion("type", [
-    message,
-    functionCall,
-    functionOutput,
-    reference,
-    reasoning,
-    foreignCall,
-  ]),
-  extension,
+export const responseItem = z.discriminatedUnion("type", [
+  message,
+  functionCall,
+  customCall,
+  callOutput,
+  reference,
+  reasoning,
 ]);
+
+const functionTool = z.object({ type: z.literal("function"), ...toolFields });
+const customTool = z
+  .object({
+    type: z.literal("custom"),
+    name: toolName,
+    description: text.nullish(),
+    format: z.object({ syntax: text.nullish(), definition: text.nullish() }).nullish(),
+  })
+  .describe("The model gets it as a function with one text.");
+const ownTools = z.discriminatedUnion("type", [functionTool, customTool]);
+const namespace = z.object({
+  type: z.literal("namespace"),
+  name: toolName,
+  tools: toolList(ownTools, ["name"], (tool) => tool.name),
+});
+/** A tool that the server would have to carry out. Coding clients send several with each request. */
+const hostedTool = z
+  .object({ type: text.regex(/^(?!(?:function|custom|namespace)$)/, { abort: true }) })
+  .describe("Left out, with a warning of the run.");
 
 const hasNoLogprobs = (value: unknown): boolean =>
   Array.isArray(value) && !value.some((name) => String(name).includes("logprobs"));
@@ -118,7 +125,7 @@ export const responsesBody = z.object({
     .nullish()
     .describe("True: answered immediately; read the response by its id until it has ended."),
   input: z
-    .union([text.min(1, "must not be empty"), z.array(responseItem)])
+    .union([text.min(1, "must not be empty"), z.array(z.union([responseItem, foreignItem]))])
     .nullish()
     .describe("May be left out if `instructions` say all."),
   instructions: text.nullish().describe("Stands below the agent's own instructions."),
@@ -156,12 +163,20 @@ export const responsesBody = z.object({
     })
     .nullish(),
   tools: toolList(
-    z.discriminatedUnion("type", [z.object({ type: z.literal("function"), ...toolFields })]),
+    z.union([z.discriminatedUnion("type", [functionTool, customTool, namespace]), hostedTool]),
     ["name"],
-    ({ name }) => name,
+    (tool) => ("name" in tool ? `${tool.type === "namespace"} ${tool.name}` : undefined),
   ).nullish(),
   tool_choice: z
-    .union([toolMode, z.object({ type: z.literal("function"), name: toolName })])
+    .union([
+      toolMode,
+      z.object({
+        type: z.enum(["function", "custom"]),
+        name: toolName,
+        namespace: text.nullish(),
+      }),
+      hostedTool.describe("Refused: Rouse does not carry it out."),
+    ])
     .nullish(),
 });
 

@@ -1,19 +1,25 @@
 import type { Sampling } from "../../agent/types.ts";
 import type { ChatSession } from "../../chat/types.ts";
-import { callerTool, commonSampling, jsonFormat, sessionFor, toThinking } from "./chat.ts";
+import { commonSampling, jsonFormat, sessionFor, toThinking } from "./chat.ts";
 import { responseAnswer } from "./answer-schemas.ts";
 import { UNSUPPORTED } from "./chat-schema.ts";
 import type { PlacedMessage, UserPart } from "./messages.ts";
 import { badRequest, notThere } from "./problems.ts";
 import { withoutNullish } from "./read.ts";
 import {
-  callItem,
+  functionItem,
   OWN_REASONING,
   renderResponse,
   storedResponse,
   toEcho,
 } from "./responses-output.ts";
-import { type ResponseItem, type ResponsesBody, responsesBody } from "./responses-schema.ts";
+import {
+  FOREIGN,
+  type ResponseItem,
+  type ResponsesBody,
+  responsesBody,
+} from "./responses-schema.ts";
+import { getModelName, listCallerTools, warnOfHosted } from "./responses-tools.ts";
 import { type FormContext, serveTurn } from "./turn.ts";
 import { defineRoute } from "./types.ts";
 
@@ -21,10 +27,8 @@ import { defineRoute } from "./types.ts";
 type Earlier = Pick<FormContext, "runs" | "owner">;
 type Message = Extract<ResponseItem, { role: string }>;
 type Reasoning = Extract<ResponseItem, { type: "reasoning" }>;
-type InputItem =
-  | Message
-  | Reasoning
-  | Extract<ResponseItem, { type: "function_call" | "function_call_output" }>;
+type FunctionCall = Extract<ResponseItem, { type: "function_call" }>;
+type InputItem = Message | Reasoning | FunctionCall | Extract<ResponseItem, { output: unknown }>;
 /** An item, and the place that it has in the request. */
 interface PlacedItem {
   item: InputItem;
@@ -34,7 +38,14 @@ interface PlacedItem {
 /** True if a request has input besides its instructions. */
 const hasInput = ({ input }: ResponsesBody): boolean => (input ?? []).length > 0;
 
-const FOREIGN = /^(?:web_search|file_search|code_interpreter|image_generation|mcp)_|:/;
+/** Custom tools, and those of a namespace, are functions to the model. */
+function toFunctionCall(item: ResponseItem): InputItem {
+  if (item.type === "function_call") return { ...item, name: getModelName(item) };
+  if (item.type !== "custom_tool_call") return item as InputItem;
+  const { call_id, input } = item;
+  const written = JSON.stringify({ input });
+  return { type: "function_call", call_id, name: getModelName(item), arguments: written };
+}
 
 /**
  * Reads the input with what it only refers to: a client sends an earlier answer as its id alone. Instructions without an
@@ -51,27 +62,30 @@ async function resolveInput(
     return { items: [{ item: { role: "user", content: input }, at: "input" }], leftOut: [] };
   const items: PlacedItem[] = [];
   const leftOut = new Set<string>();
-  for (const [index, item] of input.entries()) {
+  for (const [index, given] of input.entries()) {
     const at = `input[${index}]`;
-    const type = item.type ?? "message";
+    const type = given.type ?? "message";
+    if (FOREIGN.test(type)) {
+      leftOut.add(`items of the type ${type} were left out: a tool of another server made them`);
+      continue;
+    }
+    const item = given as ResponseItem;
     // The reasoning of an earlier answer is not kept apart from the answer.
     if (item.type === "item_reference" && item.id.startsWith("rs_")) continue;
-    if (FOREIGN.test(type))
-      leftOut.add(`items of the type ${type} were left out: a tool of another server made them`);
-    else if (item.type === "item_reference")
+    if (item.type === "item_reference")
       items.push({ item: await findItem(item.id, at, { runs, owner }), at });
-    else items.push({ item: item as InputItem, at });
+    else items.push({ item: toFunctionCall(item), at });
   }
   return { items, leftOut: [...leftOut] };
 }
 
 /** Finds the words or the call of an earlier answer. */
 async function findItem(id: string, at: string, { runs, owner }: Earlier): Promise<InputItem> {
-  const [, kind, runId = "", n] = /^(msg|fc)_(run_[^_]+)(?:_(\d+))?$/.exec(id) ?? [];
+  const [, kind, runId = "", n] = /^(msg|fc|ctc)_(run_[^_]+)(?:_(\d+))?$/.exec(id) ?? [];
   const { reply, answer } = (await runs.find(runId, owner)) ?? {};
   if (kind === "msg" && reply !== undefined) return { role: "assistant", content: reply };
-  const call = kind === "fc" ? answer?.calls[Number(n)] : undefined;
-  if (call) return callItem(runId, call, Number(n));
+  const call = kind === "msg" ? undefined : answer?.calls[Number(n)];
+  if (call) return functionItem(runId, call, Number(n));
   throw badRequest(`${at}.id`, "there is no such answer; send it whole", "item_not_found");
 }
 
@@ -81,8 +95,11 @@ const getText = (part: Part): string =>
   part.type === "refusal" ? part.refusal : "text" in part ? part.text : "";
 
 function userPart(part: Part, at: string): UserPart & { at: string } {
-  if (part.type === "input_image")
-    return { type: "image_url", image_url: { url: part.image_url, detail: part.detail }, at };
+  if (part.type === "input_image") {
+    const { image_url: given, detail } = part;
+    const image_url = typeof given === "string" ? { url: given, detail } : given;
+    return { type: "image_url", image_url, at };
+  }
   if (part.type === "input_file") return { type: "file", file: part, at };
   return { type: "text", text: getText(part), at };
 }
@@ -127,12 +144,11 @@ function toMessages(items: readonly PlacedItem[]): PlacedMessage[] {
       if (last?.role === "assistant") last.tool_calls = [...(last.tool_calls ?? []), call];
       else messages.push({ role: "assistant", content: null, tool_calls: [call], at });
       endThoughts();
-    } else if (item.type === "function_call_output") {
+    } else if ("output" in item) {
       const { call_id: id, output } = item;
-      const content =
-        typeof output === "string"
-          ? output
-          : output.map((part, n) => userPart(part, `${at}.output[${n}]`));
+      const content = Array.isArray(output)
+        ? output.map((part, n) => userPart(part, `${at}.output[${n}]`))
+        : output;
       // A client may send an image that belongs to one result before the next: here results follow their calls.
       const isCaller = (one: PlacedMessage): boolean =>
         one.role === "assistant" && !!one.tool_calls?.some((call) => call.id === id);
@@ -184,13 +200,22 @@ function toChatFormat(format: NonNullable<ResponsesBody["text"]>["format"]) {
   return { type, json_schema };
 }
 
+function toToolChoice(choice: Exclude<ResponsesBody["tool_choice"], string | null | undefined>) {
+  if ("name" in choice) return { tool: getModelName(choice) };
+  throw badRequest(
+    "tool_choice.type",
+    "tool_choice.type: Rouse carries out no hosted tools: send `auto`, `none` or `required`, or name a tool of the type `function` or `custom`",
+    UNSUPPORTED,
+  );
+}
+
 function toSampling(body: ResponsesBody): Sampling {
   const { tool_choice: choice } = body;
   return {
     ...withoutNullish({
       ...commonSampling(body),
       maxOutputTokens: body.max_output_tokens,
-      toolChoice: typeof choice === "object" && choice ? { tool: choice.name } : choice,
+      toolChoice: typeof choice === "object" && choice ? toToolChoice(choice) : choice,
     }),
     ...jsonFormat(toChatFormat(body.text?.format)),
   };
@@ -238,9 +263,9 @@ export const createResponse = serveTurn<ResponsesBody>({
       messages: toMessages(items),
       ...(hasInput(body) && withoutNullish({ instructions: body.instructions })),
       sampling: toSampling(body),
-      tools: (body.tools ?? []).map(callerTool),
+      tools: listCallerTools(body.tools).map(({ tool }) => tool),
       ...withoutNullish({ thinking: toThinking(body.reasoning?.effort) }),
-      warnings: leftOut,
+      warnings: [...leftOut, ...warnOfHosted(body.tools)],
       ...(body.store !== false && { response: toEcho(body) }),
       isAwaited: !body.background || body.stream === true,
       canAsk: body.stream === true && context.snapshot.approvers.includes(approver),
