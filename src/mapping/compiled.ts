@@ -38,11 +38,6 @@ export interface CompiledMatch {
   /** Everything but the path. */
   test(scope: TemplateContext): Truth | MatchFailed | Promise<Truth | MatchFailed>;
   readonly when: Expression | undefined;
-  /**
-   * Evaluates each condition besides the path, one after the other. Without `when` if that was not evaluated for the
-   * event.
-   */
-  results(scope: TemplateContext): Iterable<{ condition: string; result: Truth }>;
 }
 
 /** One mapping, ready to run. */

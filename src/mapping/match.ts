@@ -217,18 +217,6 @@ export function compileMatch(
       return given instanceof Promise ? given.then(toTruth) : toTruth(given);
     },
     when,
-    *results(scope) {
-      let holds = true;
-      for (const [at, check] of checks) {
-        const result = check.test(scope);
-        holds &&= result === true;
-        yield { condition: `match${at}`, result };
-      }
-      const known = holds ? when?.known(scope) : undefined;
-      if (!known) return;
-      const given = toTruth(known);
-      yield { condition: "match.when", result: isFailed(given) ? "unknown" : given };
-    },
   };
   return { match: compiled, issues };
 }

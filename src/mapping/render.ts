@@ -3,7 +3,7 @@ import { fitKey } from "../vocabulary/session-key.ts";
 import { plainText, type TextPart } from "../core/text.ts";
 import type { CompiledMapping } from "./compiled.ts";
 import { isEmptyValue, type TemplateContext } from "./template-context.ts";
-import { whenSettled, type Rendered } from "./template.ts";
+import { whenSettled, type Rendered, type RenderedText } from "./template.ts";
 import type { ActionDraft, DraftResult, MappingOutcome } from "./types.ts";
 
 type Failed = Extract<MappingOutcome, { kind: "rejected" | "failed" }>;
@@ -44,10 +44,7 @@ const MAX_DEDUPE_KEY = 512;
 const renderHole = (expression: string): string => `{{ ${expression.slice(0, 80)} }}`;
 
 /** Takes a duplicate key only whole: events that miss the same part of it are not the same event. */
-function setDedupeKey(
-  rendering: Rendering,
-  { parts, empty }: Extract<Rendered, { ok: true }>,
-): void {
+function setDedupeKey(rendering: Rendering, { parts, empty }: RenderedText): void {
   if (empty[0] === undefined) rendering.dedupeKey = plainText(parts);
   else
     rendering.warnings.push(

@@ -137,24 +137,24 @@ async function combineEvents(
 const MAX_NEAREST = 200;
 const MAX_NEAREST_MS = 5;
 
-/** The first condition that does not hold, and how many do. */
+/** The first condition that does not hold, and how many do. `when` counts only if it was evaluated for the event before. */
 function countHeld(
-  { match, config }: CompiledMapping,
+  { match: { checks, when }, config }: CompiledMapping,
   scope: TemplateContext,
   isOver: () => boolean,
-): { held: number; failed?: string } {
+): { held: number; failed: string | undefined } {
   let held = 0;
-  let failed = config.enabled ? undefined : "enabled";
-  let isFirst = true;
-  for (const { condition, result } of match.results(scope)) {
-    if (isOver()) return { held };
-    if (result === true) held++;
-    else if (isFirst) {
-      failed = condition;
-      isFirst = false;
-    }
+  let failed: string | undefined;
+  for (const [condition, check] of checks) {
+    if (isOver()) return { held, failed: undefined };
+    if (check.test(scope) === true) held++;
+    else failed ??= condition;
   }
-  return { held, ...(failed !== undefined && { failed }) };
+  const known = failed === undefined ? when?.known(scope) : undefined;
+  if (known?.ok && known.value === true) held++;
+  else if (known) failed = "match.when";
+  if (!config.enabled) failed ??= "enabled";
+  return { held, failed };
 }
 
 /**

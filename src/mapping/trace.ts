@@ -235,12 +235,12 @@ async function traceTemplates(
   const traces: FieldTrace[] = [];
   for (const { field, template } of named) {
     if (!template) continue;
-    const pieces = await template.trace(scope);
+    const rendered = await template.render(scope);
     const item = scope.index === undefined ? {} : { item: scope.index };
     traces.push(
-      pieces.ok
-        ? { field, ...item, pieces: pieces.pieces }
-        : { field, ...item, pieces: [], failure: pieces.message },
+      rendered.ok
+        ? { field, ...item, pieces: rendered.pieces }
+        : { field, ...item, pieces: [], failure: rendered.message },
     );
   }
   return traces;
