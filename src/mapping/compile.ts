@@ -20,10 +20,11 @@ import { createMappingSet } from "./run.ts";
 import { joinLines, compileTemplate, type Template, type TemplateOptions } from "./template.ts";
 import type { MappingSource } from "./source.ts";
 import { collectSources, type SourceOptions } from "./sources.ts";
+import { createPermissions } from "./transforms/permissions.ts";
 import {
-  createTransformCompiler,
+  checkModules,
+  compileTransform,
   type TransformCompileOptions,
-  type TransformCompiler,
 } from "./transforms/transform.ts";
 import type { MappingSet } from "./types.ts";
 import { compileValidate, type Validator } from "./validate.ts";
@@ -45,18 +46,18 @@ class MappingCompiler {
   readonly warnings: Issue[] = [];
   /** Files of JSON Schemas. */
   readonly schemas: string[] = [];
-  readonly transforms: TransformCompiler;
+  readonly transforms: Omit<TransformCompileOptions, "id">;
   readonly #options: MappingOptions;
 
   constructor(options: MappingOptions) {
     const { hooks } = options;
     this.#options = options;
-    this.transforms = createTransformCompiler({
+    this.transforms = {
       ...options,
-      granted: hooks.transformPermissions,
+      permissions: createPermissions(options.transformsDir, hooks.transformPermissions),
       loadMs: hooks.transformLoadSeconds * 1000,
       timeoutMs: hooks.transformTimeoutSeconds * 1000,
-    });
+    };
   }
 
   #problem(source: MappingSource, field: string, problem: string | Problem): undefined {
@@ -140,8 +141,7 @@ class MappingCompiler {
 
   compile(source: MappingSource, order: number): CompiledMapping {
     const { config, at } = source;
-    const { pool, hooks } = this.#options;
-    const timeoutMs = hooks.transformTimeoutSeconds * 1000;
+    const { pool, timeoutMs } = this.transforms;
     const runner: JsonataRunner = (text, input, now) =>
       pool.runExpression({ owner: config.id, source: text, input, now, timeoutMs });
     const problems = checkUse(config);
@@ -205,7 +205,7 @@ class MappingCompiler {
   #transform(source: MappingSource): CompiledMapping["transform"] {
     const { id, transform } = source.config;
     if (!transform) return undefined;
-    const compiled = this.transforms.compile(id, transform);
+    const compiled = compileTransform(transform, { ...this.transforms, id });
     return compiled.ok
       ? compiled.transform
       : this.#problem(source, `transform.${compiled.field}`, compiled);
@@ -249,7 +249,8 @@ export async function compileMappings(
     mappings.push(compiler.compile(source, mappings.length));
     await pause();
   }
-  const checked = await compiler.transforms.check(mappings);
+  const { permissions, secretPlaces } = compiler.transforms;
+  const checked = await checkModules(mappings, permissions, secretPlaces);
   const set = createMappingSet({
     mappings,
     rules: paths.rules,

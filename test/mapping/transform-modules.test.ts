@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { configSchema } from "../../src/config/schema/index.ts";
-import { createLogger } from "../../src/core/log.ts";
 import { memoryFromProc, memoryFromPs } from "../../src/mapping/transforms/process.ts";
 import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
 import { compileTransform } from "../../src/mapping/transforms/transform.ts";
@@ -17,7 +16,7 @@ import {
 import { serve } from "../channels/wire.ts";
 import { compileModules } from "./world.ts";
 
-const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
+const pool = createTransformPool(process.env);
 const dir = realpathSync(mkdtempSync(join(tmpdir(), "rouse-modules-")));
 afterAll(async () => {
   await pool.close();
@@ -56,7 +55,7 @@ async function run(
   };
   const compiled = compileTransform({ module }, options);
   if (!compiled.ok) return compiled.message;
-  const problem = await compiled.transform.check?.();
+  const problem = (await compiled.transform.module?.check())?.problem;
   if (problem !== undefined) return problem.message;
   const scope = { payload, headers: {}, query: {}, path: "p", now: 0 };
   const outcome = await compiled.transform.run(scope);

@@ -69,7 +69,7 @@ export async function compile(
       },
       model: (name) => (name.includes("/") ? { ok: true } : { ok: false, message: "is no model" }),
     },
-    pool: pool ?? createTransformPool({ log: createLogger("silent"), env: process.env }),
+    pool: pool ?? createTransformPool(process.env),
   });
   return { ...compiled, dir };
 }
