@@ -1,4 +1,3 @@
-import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { MappingConfig, MappingFile } from "../config/schema/mapping.ts";
@@ -16,15 +15,6 @@ export const PRESETS_DIR = fileURLToPath(
 
 /** The folder of the signature schemes that ship with Rouse. */
 export const SCHEMES_DIR = join(PRESETS_DIR, "schemes");
-
-/** The names of the presets in a folder. */
-export function presetNames(presetsDir: string): string[] {
-  if (!existsSync(presetsDir)) return [];
-  return readdirSync(presetsDir)
-    .filter((name) => name.endsWith(".json"))
-    .map((name) => name.slice(0, -".json".length))
-    .toSorted();
-}
 
 const AGENT_FIELDS = [
   "agentId",
