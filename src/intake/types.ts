@@ -254,6 +254,8 @@ export interface ReplayOptions {
   action?: number | undefined;
   /** The body to take in place of the recorded one. */
   body?: Uint8Array | undefined;
+  /** Only say what the replay would do: nothing is stored and nothing is started. */
+  dryRun: boolean;
 }
 
 /** The result of a replay, or the one that it would have. */
