@@ -193,7 +193,7 @@ export function createDenials(deps: {
 }): Denials {
   const { clock, log, metrics, limiter } = deps;
   const denials: Denial[] = [];
-  const warned = new Map<string, number>();
+  const warnings = createRateLimiter(clock);
   const note = (request: Denying, reason: string, authenticated = false): void => {
     const { address, path, verifier } = request;
     denials.push({ at: clock.now(), address, path: path.slice(0, 200), reason, authenticated });
@@ -215,10 +215,7 @@ export function createDenials(deps: {
       });
     },
     warnQueryToken(address, requestId) {
-      const now = readMonotonic(clock);
-      if (now - (warned.get(address) ?? -Infinity) < HOUR_MS) return;
-      if (warned.size > MAX_CALLERS) warned.clear();
-      warned.set(address, now);
+      if (warnings.take(address, { requests: 1, per: HOUR_MS })) return;
       log.warn(
         { requestId, address },
         `a caller sends its token as ?token=, which is deprecated and goes on ${QUERY_TOKEN.until}: send it as \`Authorization: Bearer <token>\``,

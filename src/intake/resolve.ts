@@ -104,28 +104,14 @@ function resolveMapped(outcome: MappingOutcome, input: ParsedHook, snapshot: Sna
     case "unmatched":
       if (!snapshot.mappings.owns(input))
         return { kind: "refused", outcome: "unmatched", failure: noMapping };
-      return {
-        kind: "unmatched",
-        reason: unmatchedReason(outcome.nearest),
-        ...(outcome.nearest ? { nearest: outcome.nearest } : {}),
-      };
+      return { ...outcome, reason: unmatchedReason(outcome.nearest) };
     case "skipped":
       return outcome;
     case "rejected":
-      return {
-        kind: "refused",
-        outcome: "rejected",
-        failure: outcome.failure,
-        mapping: outcome.mapping,
-        ...(outcome.missing ? { missing: outcome.missing } : {}),
-      };
-    case "failed":
-      return {
-        kind: "refused",
-        outcome: "failed",
-        failure: outcome.failure,
-        mapping: outcome.mapping,
-      };
+    case "failed": {
+      const { kind, ...details } = outcome;
+      return { kind: "refused", outcome: kind, ...details };
+    }
     case "actions":
       return resolveDrafts(outcome, input, snapshot);
   }
