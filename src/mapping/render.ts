@@ -66,11 +66,8 @@ function renderAll(
   const finish = (values: (Rendered | undefined)[]): Rendering | string => {
     const rendering: Rendering = { fields: {}, content: [], missing: [], warnings: [] };
     const { config } = mapping;
-    if (config.wakeMode !== undefined) rendering.fields["wakeMode"] = config.wakeMode;
-    if (config.deliver !== undefined) rendering.fields["deliver"] = config.deliver;
-    if (config.timeoutSeconds !== undefined)
-      rendering.fields["timeoutSeconds"] = config.timeoutSeconds;
-    if (config.instructions !== undefined) rendering.fields["instructions"] = config.instructions;
+    for (const field of ["wakeMode", "deliver", "timeoutSeconds", "instructions"] as const)
+      if (config[field] !== undefined) rendering.fields[field] = config[field];
     for (const [index, value] of values.entries()) {
       if (value === undefined) continue;
       if (!value.ok) return value.message;
