@@ -76,7 +76,7 @@ function compilePath(rules: PathRules): PathCheck {
   const { auth } = rules;
   return {
     addresses: rules.allowIps ? createAddressList(rules.allowIps).list : undefined,
-    token: auth && "token" in auth ? secretMatcher(auth.token) : undefined,
+    token: auth && "token" in auth ? secretMatcher([auth.token].flat()) : undefined,
     basic: auth && "user" in auth ? secretMatcher([`${auth.user}:${auth.password}`]) : undefined,
     signed: auth !== undefined && "scheme" in auth,
   };
