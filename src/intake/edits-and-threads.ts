@@ -71,20 +71,14 @@ export function getUnread({ parts, direct, thread }: IncomingMessage): UnreadCon
   const attachments = getAttachments(parts);
   const quotedIds = parts.flatMap(({ id }) => id ?? []);
   const unread: UnreadContent = {
-    ...(attachments.length > 0 && { attachments: attachments.map(pickAttachment) }),
+    ...(attachments.length > 0 && {
+      attachments: attachments.map((one) => attachment.parse(one)),
+    }),
     ...(quotedIds.length > 0 && { quotedIds }),
     ...(!direct && thread !== undefined && { hasThread: true as const }),
   };
   return Object.keys(unread).length === 0 ? undefined : unread;
 }
-
-const pickAttachment = ({ kind, name, mime, bytes, ref }: Attachment): Attachment => ({
-  kind,
-  ref,
-  ...(name !== undefined && { name }),
-  ...(mime !== undefined && { mime }),
-  ...(bytes !== undefined && { bytes }),
-});
 
 /** The means to decide about a message that needs the store. */
 interface StoredPlaceDeps {

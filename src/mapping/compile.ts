@@ -9,7 +9,6 @@ import {
   checkUse,
   compileSettings,
   CONTENT_FIELD,
-  type FieldProblem,
   type Known,
   namesUsed,
   sessionKeyIssues,
@@ -46,7 +45,7 @@ class MappingCompiler {
   readonly warnings: Issue[] = [];
   /** Files of JSON Schemas. */
   readonly schemas: string[] = [];
-  readonly transforms: Omit<TransformCompileOptions, "id">;
+  readonly transforms: Omit<TransformCompileOptions, "id" | "runner">;
   readonly #options: MappingOptions;
 
   constructor(options: MappingOptions) {
@@ -73,8 +72,9 @@ class MappingCompiler {
     return undefined;
   }
 
-  #add(source: MappingSource, problems: readonly FieldProblem[]): void {
-    for (const { field, message } of problems) this.#problem(source, field, message);
+  /** Adds issues whose paths are those in the mapping. */
+  #add(source: MappingSource, issues: readonly Issue[]): void {
+    for (const issue of issues) this.#problem(source, issue.path, issue);
   }
 
   #compileTemplate(
@@ -144,12 +144,11 @@ class MappingCompiler {
     const { pool, timeoutMs } = this.transforms;
     const runner: JsonataRunner = (text, input, now) =>
       pool.runExpression({ owner: config.id, source: text, input, now, timeoutMs });
-    const problems = checkUse(config);
-    const settings = compileSettings(source, this.#options, problems);
     const { match, issues } = compileMatch(config.match, { runner });
     const self = compileSelf(config.ignoreSelf, issues);
-    for (const issue of issues) this.#problem(source, issue.path, issue);
-    this.#add(source, problems);
+    issues.push(...checkUse(config));
+    const settings = compileSettings(source, this.#options, issues);
+    this.#add(source, issues);
     const fields: { field: (typeof TEMPLATE_FIELDS)[number]; template: Template }[] = [];
     for (const field of TEMPLATE_FIELDS) {
       const template = this.#template(source, field, {
@@ -191,7 +190,7 @@ class MappingCompiler {
       dedupeKey: this.#template(source, "dedupeKey", { runner }),
       validate: this.#validator(source),
       forEach: this.#forEach(source, runner),
-      transform: this.#transform(source),
+      transform: this.#transform(source, runner),
     };
   }
 
@@ -202,10 +201,10 @@ class MappingCompiler {
     return compiled.ok ? compiled.expression : this.#problem(source, "forEach", compiled);
   }
 
-  #transform(source: MappingSource): CompiledMapping["transform"] {
+  #transform(source: MappingSource, runner: JsonataRunner): CompiledMapping["transform"] {
     const { id, transform } = source.config;
     if (!transform) return undefined;
-    const compiled = compileTransform(transform, { ...this.transforms, id });
+    const compiled = compileTransform(transform, { ...this.transforms, id, runner });
     return compiled.ok
       ? compiled.transform
       : this.#problem(source, `transform.${compiled.field}`, compiled);

@@ -52,6 +52,7 @@ async function run(
     pool,
     loadMs: 10_000,
     timeoutMs: 5000,
+    runner: () => Promise.reject(new Error("a module is no expression")),
   };
   const compiled = compileTransform({ module }, options);
   if (!compiled.ok) return compiled.message;

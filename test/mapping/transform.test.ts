@@ -352,9 +352,10 @@ describe("a module's place", () => {
       }
       const { compileTransform } = await import("../../src/mapping/transforms/transform.ts");
       const transformsDir = join(dir, "transforms");
+      const runner = () => Promise.reject(new Error("a module is no expression"));
       const compiled = compileTransform(
         { module },
-        { id: "x", transformsDir, timeoutMs: 100, pool, ...confinedTo(transformsDir) },
+        { id: "x", transformsDir, timeoutMs: 100, pool, runner, ...confinedTo(transformsDir) },
       );
       expect(compiled).toMatchObject({ ok: false, field: "module" });
     },

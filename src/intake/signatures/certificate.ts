@@ -181,7 +181,7 @@ export function createCertificateCheck(
     const { digest, fields } = certificate;
     const names = new Map(Object.entries(fields.values)).get(read(fields.at) ?? "");
     const hash = new Map(Object.entries(digest.values)).get(read(digest.at) ?? "");
-    const text = names && signedText(body.payload(), names);
+    const text = names && signedText(body(), names);
     if (!text || !hash) return refused("wrong_signature");
     const key = await getKey(read(certificate.url) ?? "", now);
     if (key === "unavailable") return refused("certificate_unavailable");

@@ -100,8 +100,8 @@ export function createTransformPool(
 
   /** Of the modules that ran last: children for expressions are started with the same, so that both can use them. */
   let permissions = NO_MODULES;
-  const memory = createMemoryWatch();
-  const orphans = createOrphanGuard();
+  const watchMemory = createMemoryWatch();
+  const guard = createOrphanGuard();
 
   const spawn = (): Child => {
     const child: Child = {
@@ -118,8 +118,8 @@ export function createTransformPool(
       retired: false,
       timedOut: undefined,
     };
-    memory.add(child.process);
-    orphans.add(child.process);
+    watchMemory(child.process);
+    guard(child.process);
     if (child.channel)
       receiveMessages(child.channel, {
         most: MAX_CHARS,

@@ -7,7 +7,7 @@ import { fileInside } from "../../core/files.ts";
 import { isRecord } from "../../core/json.ts";
 import { lazy } from "../../core/lazy.ts";
 import { codeError, type Thrown } from "../debug.ts";
-import { compileExpression } from "../jsonata/expression.ts";
+import { compileExpression, type JsonataRunner } from "../jsonata/expression.ts";
 import { hashModule, type ModuleProblem, prepareModule } from "./build.ts";
 import type { TransformPool } from "./pool.ts";
 import type { CallFailure, CallResult, ModuleTarget } from "./messages.ts";
@@ -155,6 +155,8 @@ export interface TransformCompileOptions {
   loadMs: number;
   timeoutMs: number;
   pool: TransformPool;
+  /** Runs expressions that may not run in this process. */
+  runner: JsonataRunner;
 }
 
 /**
@@ -190,10 +192,8 @@ export function compileTransform(
 ):
   | { ok: true; transform: CompiledTransform }
   | { ok: false; field: string; message: string; detail?: string } {
-  const { id, pool, timeoutMs } = options;
   if ("jsonata" in transform) {
-    const runner = (source: string, input: Record<string, unknown>, now: number) =>
-      pool.runExpression({ owner: id, source, input, now, timeoutMs });
+    const { runner } = options;
     const compiled = compileExpression(transform.jsonata, { runner, field: "transform.jsonata" });
     if (!compiled.ok) return { ...compiled, field: "jsonata" };
     const allowed = FIELDS.filter((field) => field !== "instructions");
