@@ -1,11 +1,6 @@
 import { z } from "zod";
 import { sha256Hex } from "../core/secret.ts";
-import {
-  type IncomingMessage,
-  PART_KINDS,
-  type Attachment,
-  type MessagePart,
-} from "../contract/channel.ts";
+import { type IncomingMessage, PART_KINDS, type MessagePart } from "../contract/channel.ts";
 import { findMessagePart, replaceMessage } from "../turns/channel/channel-input.ts";
 import { isRunChanged } from "../store/sql/errors.ts";
 import {
