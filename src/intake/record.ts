@@ -16,6 +16,7 @@ import type {
   IntakeReceipt,
   Resolution,
   StageResult,
+  ValidItem,
 } from "./types.ts";
 import { WITHOUT_MAPPINGS } from "./authenticate.ts";
 import type { IntakeDeps } from "./context.ts";
@@ -192,8 +193,6 @@ function recordResolved(
     }
   }
 }
-
-type ValidItem = Extract<Item, { ok: true }>;
 
 const getDedupeName = ({ key }: ValidItem): string | undefined => key && `${key.scope}\n${key.key}`;
 
