@@ -193,10 +193,7 @@ export function compileMatch(
   const checks = compileChecks(match, issues);
   let when: Expression | undefined;
   if (match.when !== undefined) {
-    const compiled = compileExpression(match.when, {
-      field: "match.when",
-      ...(runner ? { runner } : {}),
-    });
+    const compiled = compileExpression(match.when, { field: "match.when", runner });
     if (compiled.ok) when = compiled.expression;
     else {
       const { ok: _ok, ...problem } = compiled;

@@ -29,7 +29,7 @@ const GRANTS: Record<string, [what: string, field: string]> = {
 };
 
 /** Explains an error of the permission model, with the path that was denied; undefined if it is another error. */
-export function explainDenial(error: unknown): string | undefined {
+function explainDenial(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code, permission, resource } = error as Error & {
     code?: unknown;
@@ -82,7 +82,7 @@ function deny(what: string): never {
 }
 
 /** Takes them away for good, from `import` and `require` alike. They stay as names: packages import what they may never call. */
-export function lockDown(): void {
+function lockDown(): void {
   closeInheritedFiles();
   for (const [owner, names] of TAKEN)
     for (const name of names)
