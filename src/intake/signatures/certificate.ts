@@ -4,7 +4,13 @@ import type { Issue } from "../../core/errors.ts";
 import { decodeSignature } from "./algorithms.ts";
 import { getDuplicate } from "./duplicate.ts";
 import { timeProblem } from "./time.ts";
-import type { RefusalReason, SignedRequest, Verified, VerifierCheck } from "./types.ts";
+import type {
+  RefusalReason,
+  SignedRequest,
+  Verified,
+  VerifierCheck,
+  VerifierOptions,
+} from "./types.ts";
 import { createBody, getValue } from "./values.ts";
 
 const REGION = "[a-z]{2}(?:-[a-z]+)+-\\d";
@@ -23,15 +29,19 @@ const MINUTE_MS = 60_000;
  */
 type NotFetched = "refused" | "unavailable";
 
-const escape = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-
 /**
  * Makes the access to a sender's hosts: HTTPS without user and port, no redirect, bounded in time and size. Returns the
  * function that gets the body of a 2xx answer of at most 64 KB, and never throws.
  */
 function createSenderFetch(hosts: readonly string[], fetchFrom: typeof fetch) {
   const patterns = hosts.map(
-    (host) => new RegExp(`^${host.split("{region}").map(escape).join(REGION)}$`),
+    (host) =>
+      new RegExp(
+        `^${host
+          .split("{region}")
+          .map((text) => RegExp.escape(text))
+          .join(REGION)}$`,
+      ),
   );
   return async (address: string): Promise<Buffer | NotFetched> => {
     if (address.length > MAX_URL || !URL.canParse(address)) return "refused";
@@ -118,12 +128,6 @@ function createCertificates(get: ReturnType<typeof createSenderFetch>) {
   };
 }
 
-export interface CertificateOptions {
-  /** The topics whose messages are accepted. */
-  topics: readonly string[];
-  fetch: typeof fetch;
-}
-
 const refused = (reason: RefusalReason): Verified => ({ ok: false, reason });
 
 /** The signed fields as one text: each name and value on lines of their own. Undefined: a field is no text. */
@@ -143,26 +147,25 @@ function signedText(json: unknown, names: readonly string[]): Buffer | undefined
 export function createCertificateCheck(
   scheme: Scheme,
   duplicate: DuplicateRule,
-  options: CertificateOptions | undefined,
-  at: string,
+  { auth, at, fetch }: VerifierOptions,
   issues: Issue[],
 ): VerifierCheck | undefined {
   const { certificate } = scheme;
+  const topics = new Set([auth.topicArn ?? []].flat());
   if (!certificate)
     issues.push({
-      path: at,
+      path: `${at}.secret`,
       message: "the scheme has the algorithm `x509` and no `certificate` section",
     });
-  if (!options || options.topics.length === 0)
+  if (topics.size === 0)
     issues.push({
-      path: at.replace(/secret$/, "topicArn"),
+      path: `${at}.topicArn`,
       message:
         "is required: the topic whose messages are accepted, because the sender signs those of every topic alike",
     });
-  if (!certificate || !options || issues.length > 0) return undefined;
-  const get = createSenderFetch(certificate.hosts, options.fetch);
+  if (!certificate || issues.length > 0) return undefined;
+  const get = createSenderFetch(certificate.hosts, fetch);
   const getKey = createCertificates(get);
-  const topics = new Set(options.topics);
 
   const verify = async (request: SignedRequest, now: number): Promise<Verified> => {
     const body = createBody(request);
