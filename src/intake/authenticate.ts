@@ -5,7 +5,7 @@ import { secretMatcher } from "../core/secret.ts";
 import { createAddressList } from "../core/http/address.ts";
 import { getFirstValues } from "../core/http/payload.ts";
 import type { PathRules } from "../mapping/types.ts";
-import { toDenied, type Denials, type RateLimiter, type SharedCounts } from "./callers.ts";
+import type { Denials, RateLimiter, SharedCounts } from "./callers.ts";
 import type { ReceivedHook, Snapshot, StageResult } from "./types.ts";
 
 /** The configured credential of a hook. `credential` is its name, which is stored; it never holds the value. */
@@ -259,29 +259,19 @@ export interface RateDeps {
 /** Returns the caller whose bucket of `hooks.rateLimit` a hook uses. */
 const callerName = ({ credential, address }: ReceivedHook): string => `${credential} ${address}`;
 
-function denyIf(
-  tooFast: Failure | undefined,
-  hook: ReceivedHook,
-  { denials }: RateDeps,
-): StageResult {
-  if (!tooFast) return undefined;
-  denials.note(hook, tooFast.code, true);
-  return toDenied(tooFast);
-}
-
 /**
  * Checks the bucket without taking from it: a hook whose signature is not verified yet must not use up the limit of
  * authenticated hooks. Only authenticated hooks empty a bucket, so `doctor` counts this hook as one of them.
  */
-export function checkRate(hook: ReceivedHook, deps: RateDeps): StageResult {
+export function checkRate(hook: ReceivedHook, { rate, denials }: RateDeps): StageResult {
   const { rateLimit } = hook.snapshot.config.hooks;
-  return (
-    rateLimit && hook.verifier && denyIf(deps.rate.check(callerName(hook), rateLimit), hook, deps)
-  );
+  const tooFast = rateLimit && hook.verifier && rate.check(callerName(hook), rateLimit);
+  return tooFast && denials.deny(hook, tooFast, true);
 }
 
 /** Takes one request from the caller's bucket of `hooks.rateLimit`. */
-export function takeRate(hook: ReceivedHook, deps: RateDeps): StageResult {
+export function takeRate(hook: ReceivedHook, { rate, denials }: RateDeps): StageResult {
   const { rateLimit } = hook.snapshot.config.hooks;
-  return rateLimit && denyIf(deps.rate.take(callerName(hook), rateLimit), hook, deps);
+  const tooFast = rateLimit && rate.take(callerName(hook), rateLimit);
+  return tooFast && denials.deny(hook, tooFast, true);
 }

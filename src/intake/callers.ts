@@ -172,8 +172,8 @@ export function toDenied(error: Failure, hints?: DenialHints): DeniedRequest {
 export interface Denials {
   /** Denies a request whose authentication failed; after too many from one address the answer says to wait. */
   denyUnauthenticated(request: Denying, failure: Failure, reason: string): DeniedRequest;
-  /** Records a request that is denied for another reason than its credential. */
-  note(request: Denying, reason: string, authenticated?: boolean): void;
+  /** Denies a request for another reason than its credential. `reason` names it in counters. Default: the failure's code. */
+  deny(request: Denying, failure: Failure, authenticated?: boolean, reason?: string): DeniedRequest;
   /** Warns once per caller and hour of a token that came as a query parameter. */
   warnQueryToken(address: string, requestId: string): void;
   /** The last 1,000, oldest first. */
@@ -190,25 +190,30 @@ export function createDenials(deps: {
   const { clock, log, metrics, limiter } = deps;
   const denials: Denial[] = [];
   const warnings = createRateLimiter(clock);
-  const note = (request: Denying, reason: string, authenticated = false): void => {
+  const deny: Denials["deny"] = (
+    request,
+    failure,
+    authenticated = false,
+    reason = failure.code,
+  ) => {
     const { address, path, verifier } = request;
     denials.push({ at: clock.now(), address, path: path.slice(0, 200), reason, authenticated });
     if (denials.length > MAX_DENIALS) denials.shift();
     metrics.refused(reason);
     if (isLost(reason, verifier)) metrics.requestLost({ path, reason });
+    return toDenied(failure);
   };
   return {
     list: () => denials,
-    note,
+    deny,
     denyUnauthenticated(request, failure, reason) {
       const wait = limiter.failed(request.address);
-      note(request, reason);
-      if (wait === 0) return toDenied(failure);
-      return toDenied({
+      const answer: Failure = {
         code: "rate_limited",
         message: "too many failed attempts from this address",
         retryAfterSeconds: wait,
-      });
+      };
+      return deny(request, wait === 0 ? failure : answer, false, reason);
     },
     warnQueryToken(address, requestId) {
       if (warnings.take(address, { requests: 1, per: HOUR_MS })) return;

@@ -47,9 +47,8 @@ function adapt(mapping: MappingConfig, use: PresetUse, suffix: string): MappingC
   const made: MappingConfig = { ...mapping };
   if (mapping.id !== undefined) made.id = mapping.id + suffix;
   if (use.path !== undefined) made.match = { ...mapping.match, path: use.path };
-  if (use.enabled !== undefined) made.enabled = use.enabled;
-  if (use.shadow !== undefined) made.shadow = use.shadow;
-  if (use.lint !== undefined) made.lint = use.lint;
+  for (const field of ["enabled", "shadow", "lint"] as const)
+    if (use[field] !== undefined) Object.assign(made, { [field]: use[field] });
   if (use.ignoreSelf && made.ignoreSelf)
     made.ignoreSelf = { ...made.ignoreSelf, ...use.ignoreSelf };
   if (made.action === "agent")
