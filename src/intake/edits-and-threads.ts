@@ -158,25 +158,18 @@ async function replaceText(edited: Edited, deps: StoredPlaceDeps): Promise<boole
   return false;
 }
 
-/** Returns whether a message was taken: it has, or had, a turn. */
-async function wasTaken(
-  edited: Edited,
-  path: string,
-  { store }: StoredPlaceDeps,
-): Promise<boolean> {
-  const [taken] = await store.findDuplicates([{ scope: path, key: toMessageKey(edited.edits) }]);
-  if (taken) return true;
-  const runs = await store.runs.list({ sessionKey: edited.spec.session.key, limit: MAX_QUEUED });
-  return runs.some((run) => hasMessage(run, edited));
+/** Returns whether a message was received before, or skipped. */
+async function isBound(key: string, path: string, { store }: StoredPlaceDeps): Promise<boolean> {
+  const [bound] = await store.findDuplicates([{ scope: path, key }]);
+  return bound !== undefined;
 }
 
-async function wasSkipped(
-  edits: string,
-  path: string,
-  { store }: StoredPlaceDeps,
-): Promise<boolean> {
-  const [skipped] = await store.findDuplicates([{ scope: path, key: toMessageKey(edits, true) }]);
-  return skipped !== undefined;
+/** Returns whether a message was taken: it has, or had, a turn. */
+async function wasTaken(edited: Edited, path: string, deps: StoredPlaceDeps): Promise<boolean> {
+  if (await isBound(toMessageKey(edited.edits), path, deps)) return true;
+  const sessionKey = edited.spec.session.key;
+  const runs = await deps.store.runs.list({ sessionKey, limit: MAX_QUEUED });
+  return runs.some((run) => hasMessage(run, edited));
 }
 
 /**
@@ -208,7 +201,9 @@ async function placeEdit(
   if (await wasTaken(edited, path, deps))
     return { reason: spec.command === undefined ? TOO_LATE : COMMAND };
   const isForgotten = writtenAt < deps.now - deps.context.config.hooks.dedupe.ttl;
-  if ((direct || isForgotten) && !(await wasSkipped(edits, path, deps))) return { reason: UNKNOWN };
+  const isUnknown = direct || isForgotten;
+  if (isUnknown && !(await isBound(toMessageKey(edits, true), path, deps)))
+    return { reason: UNKNOWN };
   if (addressed === false && !(await isFollowed(action, deps))) return { reason: NOT_ADDRESSED };
   const incoming = { ...spec.incoming, replyTo: edits };
   return {

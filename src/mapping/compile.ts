@@ -1,5 +1,4 @@
 import { setImmediate } from "node:timers/promises";
-import type { MappingConfig } from "../config/schema/mapping.ts";
 import type { Issue } from "../core/errors.ts";
 import { createPause } from "../core/pause.ts";
 import { TEMPLATE_FIELDS, type CompiledMapping } from "./compiled.ts";
@@ -38,8 +37,6 @@ export interface MappingOptions
   known: Known;
 }
 
-type Problem = Pick<Issue, "message" | "detail" | "offset">;
-
 class MappingCompiler {
   readonly issues: Issue[] = [];
   readonly warnings: Issue[] = [];
@@ -59,10 +56,12 @@ class MappingCompiler {
     };
   }
 
-  #problem(source: MappingSource, field: string, problem: string | Problem): undefined {
+  #problem(
+    source: MappingSource,
+    field: string,
+    { message, detail, offset }: Pick<Issue, "message" | "detail" | "offset">,
+  ): undefined {
     const at = source.options?.fields.includes(field) ? source.options.at : source.at;
-    const { message, detail, offset }: Problem =
-      typeof problem === "string" ? { message: problem } : problem;
     this.issues.push({
       path: `${at}.${field}`,
       message,
@@ -89,7 +88,7 @@ class MappingCompiler {
 
   #template(
     source: MappingSource,
-    field: keyof MappingConfig,
+    field: keyof MappingSource["config"],
     options: TemplateOptions,
   ): Template | undefined {
     const text = source.config[field];
@@ -115,7 +114,7 @@ class MappingCompiler {
     if (validate === undefined) return undefined;
     const compiled = compileValidate(validate, source.folder, this.#options.texts);
     if (compiled.file !== undefined) this.schemas.push(compiled.file);
-    return compiled.ok ? compiled.validate : this.#problem(source, "validate", compiled.message);
+    return compiled.ok ? compiled.validate : this.#problem(source, "validate", compiled);
   }
 
   /** A transform may set the channel, the recipient and whether there is a delivery at all. */
@@ -176,7 +175,6 @@ class MappingCompiler {
         shadow: config.shadow,
         unsafe: config.allowUnsafeExternalContent,
       },
-      at,
       match,
       fields,
       settings,

@@ -46,8 +46,6 @@ export interface CompiledMapping {
   /** All that is written of it: mappings with equal texts decide alike if the rest of their configs is equal. */
   readonly written: string;
   readonly info: MappingInfo;
-  /** The place in the config, for problems: `hooks.mappings[0]`. */
-  readonly at: string;
   readonly match: CompiledMatch;
   readonly validate: Validator | undefined;
   readonly forEach: Expression | undefined;

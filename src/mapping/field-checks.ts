@@ -94,10 +94,10 @@ export function sessionKeyIssues(
   prefixes: readonly string[] | undefined,
 ): Issue[] {
   const issues = new Map<string, Issue>();
-  for (const { at, info, fields } of mappings) {
+  for (const { info, fields } of mappings) {
     const key = fields.find(({ field }) => field === "sessionKey")?.template;
     if (!key) continue;
-    const path = `${at}.sessionKey`;
+    const path = `${info.at}.sessionKey`;
     // More text follows the start of a template.
     const problem = sessionKeyProblem(key.literal ? key.source : `${key.start}…`, undefined);
     if (problem !== undefined) {

@@ -26,7 +26,7 @@ function checkAuth(auth: NonNullable<PathRules["auth"]>, at: string): Issue[] {
 
 const PROPERTIES = ["auth", "methods", "allowIps", "maxBodyBytes", "body"] as const;
 
-/** What mappings state about a path, and where. */
+/** The settings that mappings state for a path, and the place of each. */
 interface Stated {
   values: Partial<Pick<PathRules, (typeof PROPERTIES)[number]>>;
   at: Partial<Record<(typeof PROPERTIES)[number], string>>;

@@ -164,12 +164,12 @@ export interface TransformCompileOptions {
  * of each. `at`: the place of a mapping in the config.
  */
 export async function checkModules(
-  mappings: readonly { at: string; transform: CompiledTransform | undefined }[],
+  mappings: readonly { info: { at: string }; transform: CompiledTransform | undefined }[],
   permissions: TransformPermissions,
   secretPlaces: readonly SecretPlace[] = [],
 ): Promise<{ issues: Issue[]; warnings: Issue[]; modules: Map<string, readonly string[]> }> {
   const modules = new Map<string, readonly string[]>();
-  const found = mappings.flatMap(({ at, transform }) =>
+  const found = mappings.flatMap(({ info: { at }, transform }) =>
     transform?.module ? [{ at, ...transform.module }] : [],
   );
   if (found.length === 0) return { issues: [], warnings: [], modules };
