@@ -1,5 +1,6 @@
 /** Rows of hooks that are accepted: each against the echo, or against a gateway that has less to do. */
-import { PRESETS_DIR, presetNames } from "../src/mapping/presets.ts";
+import { listJson } from "../src/core/files.ts";
+import { PRESETS_DIR } from "../src/mapping/presets.ts";
 import { AGENT, AGENT_ALONE, PULL_REQUEST, SIGNED_PULL_REQUEST, WAKE } from "./bodies.ts";
 import {
   CONNECTIONS,
@@ -72,7 +73,7 @@ const withPresets = (presets: object[]): Subject => ({
   path: "/hooks/github",
   body: PULL_REQUEST,
 });
-const allPresets = presetNames(PRESETS_DIR).map(byHookToken);
+const allPresets = listJson(PRESETS_DIR).map(byHookToken);
 
 export const HOOK_ROWS: Record<string, HookRow> = {
   agent: {

@@ -6,8 +6,8 @@ import { importPlugin, pluginCatalog } from "./plugin-catalog.ts";
 import { readBodies, readSources } from "./recorded-bodies.ts";
 import type { CatalogEntry } from "../src/plugin/locations.ts";
 import type { Sender, SignatureSource } from "../src/config/schema/signature.ts";
-import { renderDisablesAfter } from "../src/intake/signatures/sender.ts";
 import { parseDuration } from "../src/config/schema/common.ts";
+import { plural } from "../src/core/text.ts";
 import { parseHttpSample } from "../src/contract/http-sample.ts";
 
 const FIXTURES = fileURLToPath(new URL("../test/fixtures", import.meta.url));
@@ -79,6 +79,17 @@ const SIGNED: Partial<Record<string, string>> = {
   x509: "fields of the body",
 };
 const REDELIVERY = { automatic: "automatic", api: "by API", manual: "by hand" };
+
+/** A share as text: `95 %`. */
+const percent = (share: number): string => `${Math.round(share * 1000) / 10} %`;
+
+/** Says when a sender disables a hook: `4 failures in a row`. */
+function renderDisablesAfter(rule: NonNullable<Sender["disablesAfter"]>): string {
+  if ("failures" in rule) return `${plural(rule.failures, "failure")} in a row`;
+  if ("failedShare" in rule)
+    return `more than ${percent(rule.failedShare)} failures within ${plural(rule.withinMinutes, "minute")}`;
+  return `${plural(rule.failingHours, "hour")} of nothing but failures`;
+}
 
 /** A row about a sender's behaviour after errors, without the sender's name; empty if nothing is documented. */
 function senderCells(sender: WrittenSender): string[] {

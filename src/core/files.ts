@@ -36,6 +36,15 @@ export function isPresent(file: string, texts?: FileTexts): boolean {
   return text === undefined ? existsSync(file) : text !== null;
 }
 
+/** The names of the JSON files in a folder, without their ending; none if there is no such folder. */
+export function listJson(folder: string): string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((name) => name.endsWith(".json"))
+    .map((name) => name.slice(0, -".json".length))
+    .toSorted();
+}
+
 /** A stamp that changes with each write of a file, also through links; undefined if it is not there. */
 export function fileStamp(file: string): string | undefined {
   try {

@@ -60,7 +60,7 @@ export async function openResources(
 ): Promise<Resources> {
   const { clock, log, env } = options;
   const metrics = opened.adopt(createMetrics(), (made) => made.close());
-  const pool = opened.adopt(createTransformPool({ log, env }), (made) => made.close());
+  const pool = opened.adopt(createTransformPool(env), (made) => made.close());
   /** In place of that of the config. */
   const address: ListenAddress = {};
   let records: OpenedStore | undefined;

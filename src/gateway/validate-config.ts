@@ -24,7 +24,7 @@ export async function withSnapshot<T>(
   use: (result: BuildResult) => T | Promise<T>,
 ): Promise<T> {
   const log = createLogger("silent");
-  const pool = createTransformPool({ log, env: options.env });
+  const pool = createTransformPool(options.env);
   const result = await buildSnapshot({ ...options, log, pool, print: () => undefined });
   try {
     return await use(result);

@@ -33,7 +33,7 @@ async function build(
   { cwd, configFile, config, stateDir, hasTerminal }: ConfigInUse,
   texts?: FileTexts,
 ): Promise<Built> {
-  const pool = createTransformPool({ log, env });
+  const pool = createTransformPool(env);
   const files = {
     ...(configFile !== undefined && { configFile }),
     ...(config && { config }),

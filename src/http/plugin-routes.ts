@@ -46,7 +46,7 @@ export async function answerGuarded(
     if (read.ok)
       return await answer(new Request(url, { method, headers, body: body && read.bytes }));
     const failure = bodyFailure(read.problem, limits);
-    deps.denials.note({ address, path }, failure.code);
+    deps.denials.deny({ address, path }, failure);
     return failureResponse(failure, { connection: "close" });
   } finally {
     allowance.release();

@@ -2,10 +2,10 @@ import { isUtf8 } from "node:buffer";
 import { readMonotonic, type Stopwatch } from "../core/clock.ts";
 import type { Challenge, Failure } from "../core/errors.ts";
 import { secretMatcher } from "../core/secret.ts";
-import { createAddressList, type AddressList } from "../core/http/address.ts";
+import { createAddressList } from "../core/http/address.ts";
 import { getFirstValues } from "../core/http/payload.ts";
 import type { PathRules } from "../mapping/types.ts";
-import { toDenied, type Denials, type RateLimiter, type SharedCounts } from "./callers.ts";
+import type { Denials, RateLimiter, SharedCounts } from "./callers.ts";
 import type { ReceivedHook, Snapshot, StageResult } from "./types.ts";
 
 /** The configured credential of a hook. `credential` is its name, which is stored; it never holds the value. */
@@ -65,21 +65,19 @@ export interface Authenticator {
   hasCredential(headers: Record<string, string>, credential: string): boolean;
 }
 
-interface PathCheck {
-  addresses: AddressList | undefined;
-  token: ((presented: string) => number) | undefined;
-  basic: ((presented: string) => number) | undefined;
-  signed: boolean;
+/** The check of one configured credential. */
+interface CredentialCheck {
+  kind: "token" | "basic" | "signed";
+  /** Returns the index of the secret that fits, or -1. */
+  matches(presented: string): number;
 }
 
-function compilePath(rules: PathRules): PathCheck {
-  const { auth } = rules;
-  return {
-    addresses: rules.allowIps ? createAddressList(rules.allowIps).list : undefined,
-    token: auth && "token" in auth ? secretMatcher(auth.token) : undefined,
-    basic: auth && "user" in auth ? secretMatcher([`${auth.user}:${auth.password}`]) : undefined,
-    signed: auth !== undefined && "scheme" in auth,
-  };
+/** Compiles the `auth` of a path. A later stage checks the signature of a path with a scheme. */
+function compileAuth(auth: NonNullable<PathRules["auth"]>): CredentialCheck {
+  if ("scheme" in auth) return { kind: "signed", matches: () => -1 };
+  return "user" in auth
+    ? { kind: "basic", matches: secretMatcher([`${auth.user}:${auth.password}`]) }
+    : { kind: "token", matches: secretMatcher([auth.token].flat()) };
 }
 
 const unauthorized = (
@@ -98,12 +96,20 @@ export function createAuthenticator(
   paths: readonly PathRules[],
   allowQueryToken: boolean,
 ): Authenticator {
-  const hookToken = secretMatcher(hookTokens);
-  const checks = new Map(paths.map((rules) => [rules.path, compilePath(rules)]));
+  const addresses = new Map(
+    paths.flatMap(({ path, allowIps }) =>
+      allowIps ? [[path, createAddressList(allowIps).list] as const] : [],
+    ),
+  );
+  const hookToken: CredentialCheck = { kind: "token", matches: secretMatcher(hookTokens) };
+  /** By the credential's name. */
+  const checks = new Map([["hooks.token", hookToken]]);
+  for (const rules of paths)
+    if (rules.auth) checks.set(identify(rules).credential, compileAuth(rules.auth));
 
   const byToken = (
     request: Presented,
-    matches: (presented: string) => number,
+    { matches }: CredentialCheck,
     identity: Identity,
   ): AuthResult => {
     const presented = presentedToken(request);
@@ -124,8 +130,7 @@ export function createAuthenticator(
 
   return {
     check(request, rules) {
-      const check = rules ? checks.get(rules.path) : undefined;
-      if (check?.addresses && !check.addresses.has(request.address)) {
+      if (rules && addresses.get(rules.path)?.has(request.address) === false) {
         return {
           ok: false,
           failure: {
@@ -136,8 +141,9 @@ export function createAuthenticator(
         };
       }
       const identity = identify(rules);
-      if (check?.signed) return { ok: true, byQuery: false, ...identity };
-      if (check?.basic) {
+      const check = checks.get(identity.credential) ?? hookToken;
+      if (check.kind === "signed") return { ok: true, byQuery: false, ...identity };
+      if (check.kind === "basic") {
         const presented = presentedBasic(request.headers);
         if (presented === undefined)
           return unauthorized(
@@ -145,22 +151,20 @@ export function createAuthenticator(
             "no_basic",
             "Basic",
           );
-        return check.basic(presented) >= 0
+        return check.matches(presented) >= 0
           ? { ok: true, byQuery: false, ...identity }
           : unauthorized("user or password is wrong", "wrong_basic", "Basic");
       }
-      return byToken(request, check?.token ?? hookToken, identity);
+      return byToken(request, check, identity);
     },
     hasCredential(headers, credential) {
-      const check = checks.get(credential.replace(/^path:/, ""));
       // Senders do not sign requests for receipts, so only the operator reads the receipts of signed paths.
-      if (credential !== "hooks.token" && check?.signed) return false;
-      const basic = presentedBasic(headers);
-      if (credential !== "hooks.token" && check?.basic)
-        return basic !== undefined && check.basic(basic) >= 0;
-      const matches = credential === "hooks.token" ? hookToken : check?.token;
-      const presented = presentedToken({ headers, query: {} });
-      return matches !== undefined && presented !== undefined && matches(presented.token) >= 0;
+      const check = checks.get(credential);
+      const presented =
+        check?.kind === "basic"
+          ? presentedBasic(headers)
+          : presentedToken({ headers, query: {} })?.token;
+      return check !== undefined && presented !== undefined && check.matches(presented) >= 0;
     },
   };
 }
@@ -255,29 +259,19 @@ export interface RateDeps {
 /** Returns the caller whose bucket of `hooks.rateLimit` a hook uses. */
 const callerName = ({ credential, address }: ReceivedHook): string => `${credential} ${address}`;
 
-function denyIf(
-  tooFast: Failure | undefined,
-  hook: ReceivedHook,
-  { denials }: RateDeps,
-): StageResult {
-  if (!tooFast) return undefined;
-  denials.note(hook, tooFast.code, true);
-  return toDenied(tooFast);
-}
-
 /**
  * Checks the bucket without taking from it: a hook whose signature is not verified yet must not use up the limit of
  * authenticated hooks. Only authenticated hooks empty a bucket, so `doctor` counts this hook as one of them.
  */
-export function checkRate(hook: ReceivedHook, deps: RateDeps): StageResult {
+export function checkRate(hook: ReceivedHook, { rate, denials }: RateDeps): StageResult {
   const { rateLimit } = hook.snapshot.config.hooks;
-  return (
-    rateLimit && hook.verifier && denyIf(deps.rate.check(callerName(hook), rateLimit), hook, deps)
-  );
+  const tooFast = rateLimit && hook.verifier && rate.check(callerName(hook), rateLimit);
+  return tooFast && denials.deny(hook, tooFast, true);
 }
 
 /** Takes one request from the caller's bucket of `hooks.rateLimit`. */
-export function takeRate(hook: ReceivedHook, deps: RateDeps): StageResult {
+export function takeRate(hook: ReceivedHook, { rate, denials }: RateDeps): StageResult {
   const { rateLimit } = hook.snapshot.config.hooks;
-  return rateLimit && denyIf(deps.rate.take(callerName(hook), rateLimit), hook, deps);
+  const tooFast = rateLimit && rate.take(callerName(hook), rateLimit);
+  return tooFast && denials.deny(hook, tooFast, true);
 }

@@ -1,7 +1,7 @@
 import type { Failure } from "../core/errors.ts";
 import type { BodyBudget } from "./body-budget.ts";
 import { WITHOUT_MAPPINGS } from "./authenticate.ts";
-import { toDenied, type Denials } from "./callers.ts";
+import type { Denials } from "./callers.ts";
 import { isCredentialName } from "../core/http/credential-name.ts";
 import { decodePayload, findQueryProblem, type QueryValues } from "../core/http/payload.ts";
 import { decompress, collectBody, type BodyLimits, type BodyProblem } from "../core/http/body.ts";
@@ -172,8 +172,7 @@ export function readHookBody(
   const fail = (error: Failure): StageResult => {
     if (!verifier) return { kind: "rejected", error };
     hook.allowance?.release();
-    denials.note(hook, error.code);
-    return toDenied(error);
+    return denials.deny(hook, error);
   };
   const limits = {
     maxBytes: getMaxBodyBytes(hook.path, snapshot),

@@ -8,12 +8,18 @@ import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 
+/** `hooks.rateLimit`; `per` in milliseconds. */
+export interface RateLimit {
+  requests: number;
+  per: number;
+}
+
 /** The requests of one caller that this gateway has counted since it last published the count. */
-export interface Count {
+interface Count {
   caller: string;
   n: number;
   /** The limit, for gateways that apply the count as this gateway does. */
-  limit?: { requests: number; per: number };
+  limit?: RateLimit;
 }
 
 /** Counts of one limiter, over all gateways. */
@@ -29,7 +35,11 @@ const BATCH_MS = 1000;
 /** The maximum of callers in one publication. Further callers follow in the next ones. */
 const MAX_PUBLISHED = 2000;
 
-type Message = [limiter: string, caller: string, n: number, requests?: number, per?: number];
+/** A count as the gateways send it to each other. */
+interface Published {
+  limiter: string;
+  count: Count;
+}
 
 /** Creates the counts that limiters share. Undefined if there is only one gateway. */
 export function createSharedCounts(
@@ -37,20 +47,16 @@ export function createSharedCounts(
 ): ((limiter: string) => SharedCounts) | undefined {
   if (!cluster.shared) return undefined;
   const listeners = new Map<string, (count: Count) => void>();
-  const waiting = new Map<string, { limiter: string; count: Count }>();
+  const waiting = new Map<string, Published>();
   let timer: NodeJS.Timeout | undefined;
 
   const flush = (): void => {
     timer = undefined;
     const values: string[] = [];
-    for (const [key, { limiter, count }] of waiting) {
+    for (const [key, value] of waiting) {
       if (values.length === MAX_PUBLISHED) break;
       waiting.delete(key);
-      const { caller, n, limit } = count;
-      const message: Message = limit
-        ? [limiter, caller, n, limit.requests, limit.per]
-        : [limiter, caller, n];
-      values.push(JSON.stringify(message));
+      values.push(JSON.stringify(value));
     }
     cluster.tell("spent", values);
     if (waiting.size > 0) timer = setTimeout(flush, BATCH_MS).unref();
@@ -58,12 +64,8 @@ export function createSharedCounts(
 
   cluster.on("spent", (values) => {
     for (const value of values) {
-      const [limiter, caller, n, requests, per] = JSON.parse(value) as Message;
-      listeners.get(limiter)?.({
-        caller,
-        n,
-        ...(requests === undefined || per === undefined ? {} : { limit: { requests, per } }),
-      });
+      const { limiter, count } = JSON.parse(value) as Published;
+      listeners.get(limiter)?.(count);
     }
   });
 
@@ -79,12 +81,6 @@ export function createSharedCounts(
     },
     on: (listener) => void listeners.set(limiter, listener),
   });
-}
-
-/** `hooks.rateLimit`; `per` in milliseconds. */
-export interface RateLimit {
-  requests: number;
-  per: number;
 }
 
 /** The maximum of callers that are kept. The callers with the oldest last request are dropped first. */
@@ -176,8 +172,8 @@ export function toDenied(error: Failure, hints?: DenialHints): DeniedRequest {
 export interface Denials {
   /** Denies a request whose authentication failed; after too many from one address the answer says to wait. */
   denyUnauthenticated(request: Denying, failure: Failure, reason: string): DeniedRequest;
-  /** Records a request that is denied for another reason than its credential. */
-  note(request: Denying, reason: string, authenticated?: boolean): void;
+  /** Denies a request for another reason than its credential. `reason` names it in counters. Default: the failure's code. */
+  deny(request: Denying, failure: Failure, authenticated?: boolean, reason?: string): DeniedRequest;
   /** Warns once per caller and hour of a token that came as a query parameter. */
   warnQueryToken(address: string, requestId: string): void;
   /** The last 1,000, oldest first. */
@@ -193,32 +189,34 @@ export function createDenials(deps: {
 }): Denials {
   const { clock, log, metrics, limiter } = deps;
   const denials: Denial[] = [];
-  const warned = new Map<string, number>();
-  const note = (request: Denying, reason: string, authenticated = false): void => {
+  const warnings = createRateLimiter(clock);
+  const deny: Denials["deny"] = (
+    request,
+    failure,
+    authenticated = false,
+    reason = failure.code,
+  ) => {
     const { address, path, verifier } = request;
     denials.push({ at: clock.now(), address, path: path.slice(0, 200), reason, authenticated });
     if (denials.length > MAX_DENIALS) denials.shift();
     metrics.refused(reason);
     if (isLost(reason, verifier)) metrics.requestLost({ path, reason });
+    return toDenied(failure);
   };
   return {
     list: () => denials,
-    note,
+    deny,
     denyUnauthenticated(request, failure, reason) {
       const wait = limiter.failed(request.address);
-      note(request, reason);
-      if (wait === 0) return toDenied(failure);
-      return toDenied({
+      const answer: Failure = {
         code: "rate_limited",
         message: "too many failed attempts from this address",
         retryAfterSeconds: wait,
-      });
+      };
+      return deny(request, wait === 0 ? failure : answer, false, reason);
     },
     warnQueryToken(address, requestId) {
-      const now = readMonotonic(clock);
-      if (now - (warned.get(address) ?? -Infinity) < HOUR_MS) return;
-      if (warned.size > MAX_CALLERS) warned.clear();
-      warned.set(address, now);
+      if (warnings.take(address, { requests: 1, per: HOUR_MS })) return;
       log.warn(
         { requestId, address },
         `a caller sends its token as ?token=, which is deprecated and goes on ${QUERY_TOKEN.until}: send it as \`Authorization: Bearer <token>\``,

@@ -19,6 +19,7 @@ import {
   findContentProblem,
   getUnread,
 } from "./edits-and-threads.ts";
+import { createRateLimiter } from "./callers.ts";
 import type { IntakeDeps } from "./context.ts";
 import { toReceipt } from "./record.ts";
 import {
@@ -27,7 +28,6 @@ import {
   isDecision,
   type MessageDeps,
   readCommand,
-  StrangerCount,
 } from "./message-sender.ts";
 import type { IntakeReceipt } from "./types.ts";
 import { safeError } from "../core/errors.ts";
@@ -51,7 +51,7 @@ export interface MessageIntake {
 /** Creates the intake of messages and presses of channels. */
 export function createMessageIntake(deps: IntakeDeps): MessageIntake {
   const { store, clock, log, snapshot } = deps;
-  const strangers = new StrangerCount(clock);
+  const strangers = createRateLimiter(clock);
   return {
     async receiveMessage(channel, message, fencingToken) {
       const context = snapshot();

@@ -1,11 +1,6 @@
 import { z } from "zod";
 import { sha256Hex } from "../core/secret.ts";
-import {
-  type IncomingMessage,
-  PART_KINDS,
-  type Attachment,
-  type MessagePart,
-} from "../contract/channel.ts";
+import { type IncomingMessage, PART_KINDS, type MessagePart } from "../contract/channel.ts";
 import { findMessagePart, replaceMessage } from "../turns/channel/channel-input.ts";
 import { isRunChanged } from "../store/sql/errors.ts";
 import {
@@ -71,20 +66,14 @@ export function getUnread({ parts, direct, thread }: IncomingMessage): UnreadCon
   const attachments = getAttachments(parts);
   const quotedIds = parts.flatMap(({ id }) => id ?? []);
   const unread: UnreadContent = {
-    ...(attachments.length > 0 && { attachments: attachments.map(pickAttachment) }),
+    ...(attachments.length > 0 && {
+      attachments: attachments.map((one) => attachment.parse(one)),
+    }),
     ...(quotedIds.length > 0 && { quotedIds }),
     ...(!direct && thread !== undefined && { hasThread: true as const }),
   };
   return Object.keys(unread).length === 0 ? undefined : unread;
 }
-
-const pickAttachment = ({ kind, name, mime, bytes, ref }: Attachment): Attachment => ({
-  kind,
-  ref,
-  ...(name !== undefined && { name }),
-  ...(mime !== undefined && { mime }),
-  ...(bytes !== undefined && { bytes }),
-});
 
 /** The means to decide about a message that needs the store. */
 interface StoredPlaceDeps {
@@ -169,25 +158,18 @@ async function replaceText(edited: Edited, deps: StoredPlaceDeps): Promise<boole
   return false;
 }
 
-/** Returns whether a message was taken: it has, or had, a turn. */
-async function wasTaken(
-  edited: Edited,
-  path: string,
-  { store }: StoredPlaceDeps,
-): Promise<boolean> {
-  const [taken] = await store.findDuplicates([{ scope: path, key: toMessageKey(edited.edits) }]);
-  if (taken) return true;
-  const runs = await store.runs.list({ sessionKey: edited.spec.session.key, limit: MAX_QUEUED });
-  return runs.some((run) => hasMessage(run, edited));
+/** Returns whether a message was received before, or skipped. */
+async function isBound(key: string, path: string, { store }: StoredPlaceDeps): Promise<boolean> {
+  const [bound] = await store.findDuplicates([{ scope: path, key }]);
+  return bound !== undefined;
 }
 
-async function wasSkipped(
-  edits: string,
-  path: string,
-  { store }: StoredPlaceDeps,
-): Promise<boolean> {
-  const [skipped] = await store.findDuplicates([{ scope: path, key: toMessageKey(edits, true) }]);
-  return skipped !== undefined;
+/** Returns whether a message was taken: it has, or had, a turn. */
+async function wasTaken(edited: Edited, path: string, deps: StoredPlaceDeps): Promise<boolean> {
+  if (await isBound(toMessageKey(edited.edits), path, deps)) return true;
+  const sessionKey = edited.spec.session.key;
+  const runs = await deps.store.runs.list({ sessionKey, limit: MAX_QUEUED });
+  return runs.some((run) => hasMessage(run, edited));
 }
 
 /**
@@ -219,7 +201,9 @@ async function placeEdit(
   if (await wasTaken(edited, path, deps))
     return { reason: spec.command === undefined ? TOO_LATE : COMMAND };
   const isForgotten = writtenAt < deps.now - deps.context.config.hooks.dedupe.ttl;
-  if ((direct || isForgotten) && !(await wasSkipped(edits, path, deps))) return { reason: UNKNOWN };
+  const isUnknown = direct || isForgotten;
+  if (isUnknown && !(await isBound(toMessageKey(edits, true), path, deps)))
+    return { reason: UNKNOWN };
   if (addressed === false && !(await isFollowed(action, deps))) return { reason: NOT_ADDRESSED };
   const incoming = { ...spec.incoming, replyTo: edits };
   return {

@@ -12,6 +12,7 @@ import {
 } from "../store/types.ts";
 import { parseCommand } from "../turns/channel/commands.ts";
 import { parseDecision } from "../vocabulary/decision.ts";
+import type { RateLimit, RateLimiter } from "./callers.ts";
 import type { IntakeDeps } from "./context.ts";
 import type { Snapshot } from "./types.ts";
 
@@ -22,33 +23,12 @@ type SenderCheck = { ok: true } | { ok: false; reason: string; recorded: boolean
 export interface MessageDeps extends IntakeDeps {
   context: Snapshot;
   now: number;
-  /** Counts the events of strangers of this gateway. */
-  strangers: StrangerCount;
+  /** Limits the events of strangers, by channel. */
+  strangers: RateLimiter;
 }
 
-/** So many messages of strangers to one channel leave events within an hour. */
-const MAX_EVENTS = 100;
-const HOUR_MS = 3_600_000;
-
-/** Counts messages by channel and hour, so that a flood of strangers does not fill the store. */
-export class StrangerCount {
-  readonly #hours = new Map<string, { since: number; count: number }>();
-  readonly #clock: IntakeDeps["clock"];
-
-  constructor(clock: IntakeDeps["clock"]) {
-    this.#clock = clock;
-  }
-
-  /** Counts a message. False if its channel has had enough of them. */
-  take(channel: string): boolean {
-    const now = this.#clock.now();
-    const before = this.#hours.get(channel);
-    const hour =
-      before && Math.abs(now - before.since) < HOUR_MS ? before : { since: now, count: 0 };
-    this.#hours.set(channel, hour);
-    return ++hour.count <= MAX_EVENTS;
-  }
-}
+/** So many messages of strangers to one channel leave events, and as many more each hour: a flood must not fill the store. */
+const STRANGERS: RateLimit = { requests: 100, per: 3_600_000 };
 
 const WHY: Record<Exclude<PairingResult, "approved">, string> = {
   asked: "a code was sent to the person, who waits for approval",
@@ -74,7 +54,11 @@ export async function checkSender(
     return denied(`"${from}" is not in allowFrom of channels.${channel}: nothing is answered`);
   const admitted = await people.pairings.admit(channel, message);
   if (admitted === "approved") return { ok: true };
-  return { ok: false, reason: `pairing: ${WHY[admitted]}`, recorded: strangers.take(channel) };
+  return {
+    ok: false,
+    reason: `pairing: ${WHY[admitted]}`,
+    recorded: !strangers.take(channel, STRANGERS),
+  };
 }
 
 /** Returns the id of the agent of a message: the one that people have chosen for the conversation, else that of its binding. */

@@ -382,7 +382,7 @@ async function receive(input: RawInput, origin: Origin, deps: StageDeps): Promis
 
 async function replay(
   event: EventRecord,
-  { action, body }: ReplayOptions,
+  { action, body, dryRun }: ReplayOptions,
   deps: StageDeps,
 ): ReturnType<Intake["replay"]> {
   const { store, clock } = deps;
@@ -392,9 +392,10 @@ async function replay(
   const resolved = await runStages(EVALUATION_STAGES, hook, deps);
   const failure = resolved ? undefined : keepAction(hook, action);
   if (failure) return { ok: false, failure };
+  const effect = hook.resolution && toEffect(hook.resolution);
+  if (dryRun) return { ok: true, result: toReplayResult(event.id, effect, resolved) };
   const end = resolved ?? (await runStages([record], hook, deps));
   const receipt = end?.kind === "rejected" ? await rejectInvalid(deps, hook, end.error) : end;
-  const effect = hook.resolution && toEffect(hook.resolution);
   const result = toReplayResult(event.id, effect, receipt);
   return { ok: true, result: await markReplayed(result, action, store, clock.now()) };
 }

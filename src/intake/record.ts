@@ -1,4 +1,3 @@
-import type { Admission } from "../queue/admission.ts";
 import type { Admitted, Placement } from "../queue/types.ts";
 import { getStatus, type Failure } from "../core/errors.ts";
 import type {
@@ -17,20 +16,13 @@ import type {
   IntakeReceipt,
   Resolution,
   StageResult,
+  ValidItem,
 } from "./types.ts";
 import { WITHOUT_MAPPINGS } from "./authenticate.ts";
 import type { IntakeDeps } from "./context.ts";
 import { renderFailedItems } from "./resolve.ts";
 import { sha256Hex } from "../core/secret.ts";
 import { renderSpan } from "../core/text.ts";
-
-export interface RecordDeps extends Pick<IntakeDeps, "configs"> {
-  store: Pick<Store, "accept" | "findDuplicates">;
-  /** Reserves capacity for the runs of an event, or fails if there is none. */
-  admission: Pick<Admission, "admit">;
-  /** Restarts the failed runs of an earlier event, and retries its failed deliveries. */
-  retryFailed(record: DedupeRecord): Promise<void>;
-}
 
 function toEvent(
   hook: ReceivedHook,
@@ -60,7 +52,7 @@ function toEvent(
 }
 
 function commit(
-  { store, configs }: RecordDeps,
+  { store, configs }: IntakeDeps,
   { origin, snapshot }: ReceivedHook,
   event: EventRecord,
   keys: readonly DedupeEntry[],
@@ -82,7 +74,7 @@ type WithoutWork = Pick<
 
 /** Stores an event without work: skipped, unmatched, rejected, failed or duplicate. */
 async function recordWithoutWork(
-  deps: RecordDeps,
+  deps: IntakeDeps,
   hook: ReceivedHook,
   what: WithoutWork,
   keys: readonly DedupeEntry[] = [],
@@ -107,7 +99,7 @@ async function recordWithoutWork(
 
 /** Records an invalid hook. It binds no duplicate key: a repeat is evaluated again. */
 export function rejectInvalid(
-  deps: RecordDeps,
+  deps: IntakeDeps,
   hook: ReceivedHook,
   error: Failure,
 ): Promise<IntakeReceipt> {
@@ -140,7 +132,7 @@ function renderRepeat(
 
 /** Records a repeat, which gets the answer of the first event. If the caller chose the key and the body differs, it is a conflict. */
 export async function recordDuplicate(
-  deps: RecordDeps,
+  deps: IntakeDeps,
   hook: ReceivedHook,
   key: EventKey,
   record: DedupeRecord,
@@ -178,7 +170,7 @@ function toEntry(hook: ReceivedHook, key: EventKey, receipt: StoredReceipt): Ded
 
 /** Stores an event without work. A skipped event binds its duplicate key; unmatched and rejected events bind none. */
 function recordResolved(
-  deps: RecordDeps,
+  deps: IntakeDeps,
   hook: ReceivedHook,
   resolution: Exclude<Resolution, { kind: "work" }>,
 ): Promise<IntakeReceipt> {
@@ -202,8 +194,6 @@ function recordResolved(
   }
 }
 
-type ValidItem = Extract<Item, { ok: true }>;
-
 const getDedupeName = ({ key }: ValidItem): string | undefined => key && `${key.scope}\n${key.key}`;
 
 /** An action that was done before: its receipt, and the event that did it. */
@@ -214,7 +204,7 @@ interface DoneAction {
 
 /** Returns the actions whose duplicate keys are bound already, by name. */
 async function knownKeys(
-  deps: RecordDeps,
+  deps: IntakeDeps,
   items: readonly Item[],
 ): Promise<Map<string, DoneAction>> {
   const keyed = items.flatMap((item) => (item.ok && item.key ? [item.key] : []));
@@ -351,7 +341,7 @@ const MAX_LOOKS = 4;
 
 /** Admits the new actions of an event and stores the event with them in one durable commit. */
 async function admitAndRecord(
-  deps: RecordDeps,
+  deps: IntakeDeps,
   hook: ReceivedHook,
   work: WorkResolution,
   looks: number,
@@ -401,7 +391,7 @@ async function admitAndRecord(
 }
 
 /** Stores the outcome of a hook, with its work, in one durable commit. */
-export function record(hook: ReceivedHook, deps: RecordDeps): Promise<IntakeReceipt> {
+export function record(hook: ReceivedHook, deps: IntakeDeps): Promise<IntakeReceipt> {
   const resolution = hook.resolution as Resolution;
   return resolution.kind === "work"
     ? admitAndRecord(deps, hook, resolution, 0)
@@ -447,7 +437,7 @@ function getEventKey({
 /** Answers a repeated hook with the answer of the first one. */
 export function deduplicate(
   hook: ReceivedHook,
-  deps: RecordDeps,
+  deps: IntakeDeps,
 ): StageResult | Promise<StageResult> {
   const key = getEventKey(hook);
   if (key === null) return { kind: "rejected", error: KEY_LENGTH };

@@ -2,12 +2,11 @@ import { BODY_GONE_ADVICE, BODY_GONE } from "../vocabulary/body-gone.ts";
 import type { Failure } from "../core/errors.ts";
 import { plainText, plural } from "../core/text.ts";
 import { hasFailed, type EventRecord, type Ms, type Store } from "../store/types.ts";
-import { resolveParsed, toEffect, type Effect } from "./resolve.ts";
+import type { Effect } from "./resolve.ts";
 import type {
   Origin,
   RawInput,
   ReceivedHook,
-  ReplayOptions,
   ReplayResult,
   StageResult,
   Snapshot,
@@ -112,7 +111,7 @@ const NOTHING: Effect = {
   missing: [],
 };
 
-/** Builds the result of a replay, or without the end of its stages the one that it would have. */
+/** Builds the result of a replay, or without a receipt the one that it would have. */
 export function toReplayResult(
   eventId: string,
   { outcome, mapping, reason, actions, shadow }: Effect = NOTHING,
@@ -122,7 +121,7 @@ export function toReplayResult(
   const ids = receipt?.actions.map((one) =>
     one.ok ? (one.runId ?? one.systemEventId) : undefined,
   );
-  const said = receipt?.reason ?? reason;
+  const said = end?.kind === "rejected" ? end.error.message : (receipt?.reason ?? reason);
   return {
     eventId,
     ...(receipt && { newEventId: receipt.eventId }),
@@ -136,28 +135,6 @@ export function toReplayResult(
       summary: plainText(action.kind === "run" ? action.spec.input : action.text).slice(0, 200),
     })),
   };
-}
-
-/** Says what a replay of a recorded event would do, as comparisons of configs find it out. Stores nothing and starts nothing. */
-export async function previewReplay(
-  event: EventRecord,
-  { action, body: given }: ReplayOptions,
-  snapshot: Snapshot,
-  now: Ms,
-): Promise<{ ok: true; result: ReplayResult } | { ok: false; failure: Failure }> {
-  const { id, credential, request: stored } = event;
-  const body = given ?? stored.body;
-  const edited = { ...event, request: { ...stored, body }, receivedAt: now };
-  const recorded = readRecordedHook(edited, snapshot);
-  if (!recorded.ok) {
-    const { failure } = recorded;
-    if (body === null) return { ok: false, failure };
-    return { ok: true, result: toReplayResult(id, { ...NOTHING, reason: failure.message }) };
-  }
-  const hook = { resolution: await resolveParsed({ ...recorded.input, credential }, snapshot) };
-  const failure = keepAction(hook, action);
-  if (failure) return { ok: false, failure };
-  return { ok: true, result: toReplayResult(id, toEffect(hook.resolution)) };
 }
 
 /** Notes at an event that failed that its replay has done all of it: it asks for no attention any more. Returns the result. */

@@ -19,17 +19,11 @@ import type {
   MappingOutcome,
   Nearest,
 } from "../mapping/types.ts";
-import type {
-  Collected,
-  EventOutcome,
-  HookAction,
-  ShadowAction,
-  StoredAction,
-} from "../store/types.ts";
+import type { Collected, EventOutcome, ShadowAction, StoredAction } from "../store/types.ts";
 import type { z } from "zod";
 import { isRecord, parseJson, writeJson } from "../core/json.ts";
 import { nameContentType } from "../core/http/payload.ts";
-import type { ParsedHook, Item, ReceivedHook, Resolution, Snapshot } from "./types.ts";
+import type { ParsedHook, Item, ReceivedHook, Resolution, Snapshot, ValidItem } from "./types.ts";
 import { plural } from "../core/text.ts";
 
 const refused = (failure: Failure): Resolution => ({
@@ -104,28 +98,14 @@ function resolveMapped(outcome: MappingOutcome, input: ParsedHook, snapshot: Sna
     case "unmatched":
       if (!snapshot.mappings.owns(input))
         return { kind: "refused", outcome: "unmatched", failure: noMapping };
-      return {
-        kind: "unmatched",
-        reason: unmatchedReason(outcome.nearest),
-        ...(outcome.nearest ? { nearest: outcome.nearest } : {}),
-      };
+      return { ...outcome, reason: unmatchedReason(outcome.nearest) };
     case "skipped":
       return outcome;
     case "rejected":
-      return {
-        kind: "refused",
-        outcome: "rejected",
-        failure: outcome.failure,
-        mapping: outcome.mapping,
-        ...(outcome.missing ? { missing: outcome.missing } : {}),
-      };
-    case "failed":
-      return {
-        kind: "refused",
-        outcome: "failed",
-        failure: outcome.failure,
-        mapping: outcome.mapping,
-      };
+    case "failed": {
+      const { kind, ...details } = outcome;
+      return { kind: "refused", outcome: kind, ...details };
+    }
     case "actions":
       return resolveDrafts(outcome, input, snapshot);
   }
@@ -301,35 +281,16 @@ export function resolveParsed(
   });
 }
 
-/** One action that an event becomes. */
-export interface EffectAction {
-  action: HookAction;
-  /** Template expressions that found nothing. */
-  missing: readonly string[];
-  /** Repeats with the same key are not done again. */
-  dedupeKey?: string;
-  /** Events with the same key are collected into one run. */
-  batchKey?: string;
-}
-
 /** The effect of a snapshot's mappings on an event. */
 export interface Effect {
   outcome: EventOutcome;
   mapping: string | null;
   reason: string | null;
-  actions: EffectAction[];
+  actions: ValidItem[];
   /** The actions that mappings in shadow would have made of an event that no other mapping took. */
   shadow: StoredAction[];
   /** Template expressions that found nothing, of a hook that is rejected for that. */
   missing: readonly string[];
-}
-
-function toEffectAction(item: Item): EffectAction[] {
-  if (!item.ok) return [];
-  const { action, missing, key, batch } = item;
-  return [
-    { action, missing, ...(key && { dedupeKey: key.key }), ...(batch && { batchKey: batch.key }) },
-  ];
 }
 
 /** Failed actions that a reason names at most. */
@@ -368,7 +329,7 @@ export function toEffect(resolution: Resolution): Effect {
         ...none,
         outcome: "accepted",
         reason: renderFailedItems(resolution.items) ?? null,
-        actions: resolution.items.flatMap(toEffectAction),
+        actions: resolution.items.filter((item) => item.ok),
       };
   }
 }

@@ -1,6 +1,5 @@
 import type {
   SecretCandidate,
-  DeniedRequest,
   RawInput,
   ReceivedHook,
   SignatureState,
@@ -17,7 +16,7 @@ import { answerHandshake, readsBody } from "./signatures/handshake.ts";
 import type { Verifier } from "./signatures/types.ts";
 import { bodyFailure, collectBytes, type BodyResult, getMaxBodyBytes } from "./body.ts";
 import { createFailureLimiter, type FailureLimiter } from "./authenticate.ts";
-import { toDenied, type Denials, type SharedCounts } from "./callers.ts";
+import type { Denials, SharedCounts } from "./callers.ts";
 
 /** Candidates of one path, and of one address there: anyone may send one. */
 const MAX_CANDIDATES = 10;
@@ -217,18 +216,6 @@ export function precheckSignature(
   return reason && denials.denyUnauthenticated(hook, wrong, `signature_${reason}`);
 }
 
-/** Denies a hook because of a failure of the gateway. The sender should try again. */
-function fail(
-  hook: ReceivedHook,
-  denials: Denials,
-  failure: Failure,
-  reason: string,
-  authenticated: boolean,
-): DeniedRequest {
-  denials.note(hook, reason, authenticated);
-  return toDenied(failure);
-}
-
 /** Undoes the content encoding of a body that is to show its signature, within the memory for such bodies. Undefined: it has none. */
 async function decompressSigned({
   path,
@@ -255,8 +242,7 @@ async function verify(
   const { path, input, snapshot, bytes } = hook;
   const { method, headers, url = { origin: "", target: "/" } } = input;
   const content = verifier.names.readsBody ? await decompressSigned(hook) : undefined;
-  if (content?.ok === false)
-    return fail(hook, denials, content.failure, content.failure.code, false);
+  if (content?.ok === false) return denials.deny(hook, content.failure);
   if (content) hook.content = content.bytes;
   const signed = {
     method,
@@ -271,7 +257,7 @@ async function verify(
   if (!verified.ok) {
     const reason = `signature_${verified.reason}`;
     if (verified.reason === "certificate_unavailable")
-      return fail(hook, denials, noCertificate, reason, false);
+      return denials.deny(hook, noCertificate, false, reason);
     return denials.denyUnauthenticated(hook, wrong, reason);
   }
   signatures.last.set(path, {
@@ -282,7 +268,7 @@ async function verify(
   metrics.signed({ path, secret: verified.secret });
   const answer = answerHandshake(verifier, signed, true);
   if (answer?.confirm !== undefined && !(await verifier.confirm?.(answer.confirm)))
-    return fail(hook, denials, unconfirmed, "unconfirmed", true);
+    return denials.deny(hook, unconfirmed, true, "unconfirmed");
   limiter.succeeded(hook.address);
   if (answer) return { kind: "handshake", answer };
   if (verified.duplicate) hook.signedKey = verified.duplicate;

@@ -176,15 +176,18 @@ export interface ParsedHook extends MappingInput {
   credential: string | undefined;
 }
 
+/** One action of an event. */
+export interface ValidItem extends Pick<Applicant, "batch"> {
+  ok: true;
+  action: HookAction;
+  /** Template expressions that found nothing. */
+  missing: string[];
+  /** Repeats with the same key are not done again. */
+  key?: { scope: string; key: string };
+}
+
 /** One action of an event, or the reason that this item has none. */
-export type Item =
-  | (Pick<Applicant, "batch"> & {
-      ok: true;
-      action: HookAction;
-      missing: string[];
-      key?: { scope: string; key: string };
-    })
-  | { ok: false; failure: Failure; mapping?: string };
+export type Item = ValidItem | { ok: false; failure: Failure; mapping?: string };
 
 /** The result of the path and body of a hook, before it is stored. */
 export type Resolution =
@@ -254,6 +257,8 @@ export interface ReplayOptions {
   action?: number | undefined;
   /** The body to take in place of the recorded one. */
   body?: Uint8Array | undefined;
+  /** Only say what the replay would do: nothing is stored and nothing is started. */
+  dryRun: boolean;
 }
 
 /** The result of a replay, or the one that it would have. */

@@ -3,8 +3,7 @@ import { dirname, basename, join } from "node:path";
 import { readJson5 } from "../config/json5.ts";
 import { PRESET_NAME } from "../config/schema/mapping.ts";
 import type { Issue } from "../core/errors.ts";
-import { fileInside, type FileTexts } from "../core/files.ts";
-import { presetNames } from "./presets.ts";
+import { fileInside, listJson, type FileTexts } from "../core/files.ts";
 import type { PresetEntry } from "./source.ts";
 import { OWN_ORIGIN, type PluginPreset } from "../contract/offers.ts";
 
@@ -60,7 +59,7 @@ function readFolder(folder: string, texts: FileTexts, issues: Issue[]): Mappings
 }
 
 function shippedPresets(folder: string, texts: FileTexts): PresetEntry[] {
-  return presetNames(folder).flatMap((name): PresetEntry[] => {
+  return listJson(folder).flatMap((name): PresetEntry[] => {
     const found = fileInside(folder, `${name}.json`);
     if (!found.ok) return [];
     const { file } = found;

@@ -1,5 +1,4 @@
 import { setImmediate } from "node:timers/promises";
-import type { MappingConfig } from "../config/schema/mapping.ts";
 import type { Issue } from "../core/errors.ts";
 import { createPause } from "../core/pause.ts";
 import { TEMPLATE_FIELDS, type CompiledMapping } from "./compiled.ts";
@@ -9,7 +8,6 @@ import {
   checkUse,
   compileSettings,
   CONTENT_FIELD,
-  type FieldProblem,
   type Known,
   namesUsed,
   sessionKeyIssues,
@@ -20,10 +18,11 @@ import { createMappingSet } from "./run.ts";
 import { joinLines, compileTemplate, type Template, type TemplateOptions } from "./template.ts";
 import type { MappingSource } from "./source.ts";
 import { collectSources, type SourceOptions } from "./sources.ts";
+import { createPermissions } from "./transforms/permissions.ts";
 import {
-  createTransformCompiler,
+  checkModules,
+  compileTransform,
   type TransformCompileOptions,
-  type TransformCompiler,
 } from "./transforms/transform.ts";
 import type { MappingSet } from "./types.ts";
 import { compileValidate, type Validator } from "./validate.ts";
@@ -38,31 +37,31 @@ export interface MappingOptions
   known: Known;
 }
 
-type Problem = Pick<Issue, "message" | "detail" | "offset">;
-
 class MappingCompiler {
   readonly issues: Issue[] = [];
   readonly warnings: Issue[] = [];
   /** Files of JSON Schemas. */
   readonly schemas: string[] = [];
-  readonly transforms: TransformCompiler;
+  readonly transforms: Omit<TransformCompileOptions, "id" | "runner">;
   readonly #options: MappingOptions;
 
   constructor(options: MappingOptions) {
     const { hooks } = options;
     this.#options = options;
-    this.transforms = createTransformCompiler({
+    this.transforms = {
       ...options,
-      granted: hooks.transformPermissions,
+      permissions: createPermissions(options.transformsDir, hooks.transformPermissions),
       loadMs: hooks.transformLoadSeconds * 1000,
       timeoutMs: hooks.transformTimeoutSeconds * 1000,
-    });
+    };
   }
 
-  #problem(source: MappingSource, field: string, problem: string | Problem): undefined {
+  #problem(
+    source: MappingSource,
+    field: string,
+    { message, detail, offset }: Pick<Issue, "message" | "detail" | "offset">,
+  ): undefined {
     const at = source.options?.fields.includes(field) ? source.options.at : source.at;
-    const { message, detail, offset }: Problem =
-      typeof problem === "string" ? { message: problem } : problem;
     this.issues.push({
       path: `${at}.${field}`,
       message,
@@ -72,8 +71,9 @@ class MappingCompiler {
     return undefined;
   }
 
-  #add(source: MappingSource, problems: readonly FieldProblem[]): void {
-    for (const { field, message } of problems) this.#problem(source, field, message);
+  /** Adds issues whose paths are those in the mapping. */
+  #add(source: MappingSource, issues: readonly Issue[]): void {
+    for (const issue of issues) this.#problem(source, issue.path, issue);
   }
 
   #compileTemplate(
@@ -88,7 +88,7 @@ class MappingCompiler {
 
   #template(
     source: MappingSource,
-    field: keyof MappingConfig,
+    field: keyof MappingSource["config"],
     options: TemplateOptions,
   ): Template | undefined {
     const text = source.config[field];
@@ -114,7 +114,7 @@ class MappingCompiler {
     if (validate === undefined) return undefined;
     const compiled = compileValidate(validate, source.folder, this.#options.texts);
     if (compiled.file !== undefined) this.schemas.push(compiled.file);
-    return compiled.ok ? compiled.validate : this.#problem(source, "validate", compiled.message);
+    return compiled.ok ? compiled.validate : this.#problem(source, "validate", compiled);
   }
 
   /** A transform may set the channel, the recipient and whether there is a delivery at all. */
@@ -140,16 +140,14 @@ class MappingCompiler {
 
   compile(source: MappingSource, order: number): CompiledMapping {
     const { config, at } = source;
-    const { pool, hooks } = this.#options;
-    const timeoutMs = hooks.transformTimeoutSeconds * 1000;
+    const { pool, timeoutMs } = this.transforms;
     const runner: JsonataRunner = (text, input, now) =>
       pool.runExpression({ owner: config.id, source: text, input, now, timeoutMs });
-    const problems = checkUse(config);
-    const settings = compileSettings(source, this.#options, problems);
     const { match, issues } = compileMatch(config.match, { runner });
     const self = compileSelf(config.ignoreSelf, issues);
-    for (const issue of issues) this.#problem(source, issue.path, issue);
-    this.#add(source, problems);
+    issues.push(...checkUse(config));
+    const settings = compileSettings(source, this.#options, issues);
+    this.#add(source, issues);
     const fields: { field: (typeof TEMPLATE_FIELDS)[number]; template: Template }[] = [];
     for (const field of TEMPLATE_FIELDS) {
       const template = this.#template(source, field, {
@@ -177,7 +175,6 @@ class MappingCompiler {
         shadow: config.shadow,
         unsafe: config.allowUnsafeExternalContent,
       },
-      at,
       match,
       fields,
       settings,
@@ -191,7 +188,7 @@ class MappingCompiler {
       dedupeKey: this.#template(source, "dedupeKey", { runner }),
       validate: this.#validator(source),
       forEach: this.#forEach(source, runner),
-      transform: this.#transform(source),
+      transform: this.#transform(source, runner),
     };
   }
 
@@ -202,10 +199,10 @@ class MappingCompiler {
     return compiled.ok ? compiled.expression : this.#problem(source, "forEach", compiled);
   }
 
-  #transform(source: MappingSource): CompiledMapping["transform"] {
+  #transform(source: MappingSource, runner: JsonataRunner): CompiledMapping["transform"] {
     const { id, transform } = source.config;
     if (!transform) return undefined;
-    const compiled = this.transforms.compile(id, transform);
+    const compiled = compileTransform(transform, { ...this.transforms, id, runner });
     return compiled.ok
       ? compiled.transform
       : this.#problem(source, `transform.${compiled.field}`, compiled);
@@ -249,7 +246,8 @@ export async function compileMappings(
     mappings.push(compiler.compile(source, mappings.length));
     await pause();
   }
-  const checked = await compiler.transforms.check(mappings);
+  const { permissions, secretPlaces } = compiler.transforms;
+  const checked = await checkModules(mappings, permissions, secretPlaces);
   const set = createMappingSet({
     mappings,
     rules: paths.rules,

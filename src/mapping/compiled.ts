@@ -38,11 +38,6 @@ export interface CompiledMatch {
   /** Everything but the path. */
   test(scope: TemplateContext): Truth | MatchFailed | Promise<Truth | MatchFailed>;
   readonly when: Expression | undefined;
-  /**
-   * Evaluates each condition besides the path, one after the other. Without `when` if that was not evaluated for the
-   * event.
-   */
-  results(scope: TemplateContext): Iterable<{ condition: string; result: Truth }>;
 }
 
 /** One mapping, ready to run. */
@@ -51,8 +46,6 @@ export interface CompiledMapping {
   /** All that is written of it: mappings with equal texts decide alike if the rest of their configs is equal. */
   readonly written: string;
   readonly info: MappingInfo;
-  /** The place in the config, for problems: `hooks.mappings[0]`. */
-  readonly at: string;
   readonly match: CompiledMatch;
   readonly validate: Validator | undefined;
   readonly forEach: Expression | undefined;

@@ -94,10 +94,10 @@ export function sessionKeyIssues(
   prefixes: readonly string[] | undefined,
 ): Issue[] {
   const issues = new Map<string, Issue>();
-  for (const { at, info, fields } of mappings) {
+  for (const { info, fields } of mappings) {
     const key = fields.find(({ field }) => field === "sessionKey")?.template;
     if (!key) continue;
-    const path = `${at}.sessionKey`;
+    const path = `${info.at}.sessionKey`;
     // More text follows the start of a template.
     const problem = sessionKeyProblem(key.literal ? key.source : `${key.start}…`, undefined);
     if (problem !== undefined) {
@@ -114,8 +114,6 @@ export function sessionKeyIssues(
   return [...issues.values()];
 }
 
-/** Checks of a mapping's fields before anything in it is compiled, and of fields that hold no expression. */
-
 /** The loaded agents, channels (and `last`) and models that a mapping may name. */
 export interface Known {
   agents: ReadonlySet<string>;
@@ -130,19 +128,13 @@ export interface Known {
   toolProblems?(field: "tools" | "approve", patterns: readonly string[]): readonly Issue[];
 }
 
-/** A problem, and the field of the mapping that has it. */
-export interface FieldProblem {
-  field: string;
-  message: string;
-}
-
 /** The field that says what an action is about. */
 export const CONTENT_FIELD = { wake: "textTemplate", agent: "messageTemplate" } as const;
 
-/** Finds fields that are missing, have no effect, or cannot stand together. */
-export function checkUse(config: MappingConfig): FieldProblem[] {
-  const problems: FieldProblem[] = [];
-  const add = (field: string, message: string): void => void problems.push({ field, message });
+/** Finds fields that are missing, have no effect, or cannot stand together. Paths of issues are those in the mapping. */
+export function checkUse(config: MappingConfig): Issue[] {
+  const issues: Issue[] = [];
+  const add = (path: string, message: string): void => void issues.push({ path, message });
   const content = CONTENT_FIELD[config.action];
   if (config[content] === undefined && config.transform === undefined)
     add(content, `is required for action "${config.action}", unless a transform makes it`);
@@ -161,20 +153,19 @@ export function checkUse(config: MappingConfig): FieldProblem[] {
     for (const [index, name] of config[field].entries())
       if (isCredentialName(name))
         add(`${field}[${index}]`, "may carry a credential: such a value is never kept");
-  return problems;
+  return issues;
 }
 
-/** Compiles the settings of a mapping for its runs. What is wrong is added to `problems`. */
+/** Compiles the settings of a mapping for its runs. What is wrong is added to `issues`. */
 export function compileSettings(
   { config, origin, options, budget }: MappingSource,
   { known, hooks }: { known: Known } & Pick<SourceOptions, "hooks">,
-  problems: FieldProblem[],
+  issues: Issue[],
 ): MappingSettings {
   const { id, limits, callback, tools, approve } = config;
-  const add = (field: string, message: string): void => void problems.push({ field, message });
-  for (const [field, patterns] of [["tools", tools] as const, ["approve", approve] as const])
-    for (const { path, message } of (patterns && known.toolProblems?.(field, patterns)) ?? [])
-      add(path, message);
+  const add = (path: string, message: string): void => void issues.push({ path, message });
+  if (tools) issues.push(...(known.toolProblems?.("tools", tools) ?? []));
+  if (approve) issues.push(...(known.toolProblems?.("approve", approve) ?? []));
   // The operator decides what a hook may do: the file of a preset comes from other people.
   if (tools && origin.startsWith("preset:") && !options?.fields.includes("tools"))
     add(
@@ -202,8 +193,8 @@ export function checkLiteral(
   field: (typeof TEMPLATE_FIELDS)[number],
   text: string,
   { known, hooks }: { known: Known } & Pick<SourceOptions, "hooks">,
-): FieldProblem[] {
-  const problem = (message: string): FieldProblem[] => [{ field, message }];
+): Issue[] {
+  const problem = (message: string): Issue[] => [{ path: field, message }];
   if (field === "agentId") {
     if (!known.agents.has(text)) return problem(`names no agent.${didYouMean(text, known.agents)}`);
     return hooks.allowedAgentIds && !hooks.allowedAgentIds.includes(text)

@@ -193,10 +193,7 @@ export function compileMatch(
   const checks = compileChecks(match, issues);
   let when: Expression | undefined;
   if (match.when !== undefined) {
-    const compiled = compileExpression(match.when, {
-      field: "match.when",
-      ...(runner ? { runner } : {}),
-    });
+    const compiled = compileExpression(match.when, { field: "match.when", runner });
     if (compiled.ok) when = compiled.expression;
     else {
       const { ok: _ok, ...problem } = compiled;
@@ -217,18 +214,6 @@ export function compileMatch(
       return given instanceof Promise ? given.then(toTruth) : toTruth(given);
     },
     when,
-    *results(scope) {
-      let holds = true;
-      for (const [at, check] of checks) {
-        const result = check.test(scope);
-        holds &&= result === true;
-        yield { condition: `match${at}`, result };
-      }
-      const known = holds ? when?.known(scope) : undefined;
-      if (!known) return;
-      const given = toTruth(known);
-      yield { condition: "match.when", result: isFailed(given) ? "unknown" : given };
-    },
   };
   return { match: compiled, issues };
 }

@@ -1,4 +1,3 @@
-import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { MappingConfig, MappingFile } from "../config/schema/mapping.ts";
@@ -16,15 +15,6 @@ export const PRESETS_DIR = fileURLToPath(
 
 /** The folder of the signature schemes that ship with Rouse. */
 export const SCHEMES_DIR = join(PRESETS_DIR, "schemes");
-
-/** The names of the presets in a folder. */
-export function presetNames(presetsDir: string): string[] {
-  if (!existsSync(presetsDir)) return [];
-  return readdirSync(presetsDir)
-    .filter((name) => name.endsWith(".json"))
-    .map((name) => name.slice(0, -".json".length))
-    .toSorted();
-}
 
 const AGENT_FIELDS = [
   "agentId",
@@ -57,9 +47,8 @@ function adapt(mapping: MappingConfig, use: PresetUse, suffix: string): MappingC
   const made: MappingConfig = { ...mapping };
   if (mapping.id !== undefined) made.id = mapping.id + suffix;
   if (use.path !== undefined) made.match = { ...mapping.match, path: use.path };
-  if (use.enabled !== undefined) made.enabled = use.enabled;
-  if (use.shadow !== undefined) made.shadow = use.shadow;
-  if (use.lint !== undefined) made.lint = use.lint;
+  for (const field of ["enabled", "shadow", "lint"] as const)
+    if (use[field] !== undefined) Object.assign(made, { [field]: use[field] });
   if (use.ignoreSelf && made.ignoreSelf)
     made.ignoreSelf = { ...made.ignoreSelf, ...use.ignoreSelf };
   if (made.action === "agent")

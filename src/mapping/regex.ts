@@ -1,17 +1,6 @@
 import { createRequire } from "node:module";
 import type * as re2 from "re2js";
 
-/** A regular expression whose time grows with the text's length alone. */
-export interface LinearRegex {
-  readonly source: string;
-  test(text: string): boolean;
-  /** The first match at or after `from`. */
-  exec(
-    text: string,
-    from?: number,
-  ): { match: string; start: number; end: number; groups: (string | undefined)[] } | null;
-}
-
 const require = createRequire(import.meta.url);
 let library: typeof re2 | undefined;
 /** Loaded when the first expression is compiled. */
@@ -40,85 +29,65 @@ function withAllSpaces(source: string): string {
   });
 }
 
-/** Compiles a pattern. Lookaround and backreferences need more than linear time and are refused. */
-export function compileRegex(
-  source: string,
-  flags = "",
-): { ok: true; regex: LinearRegex } | { ok: false; message: string } {
+/** Compiles a pattern. Throws a SyntaxError for lookaround and backreferences, which need more than linear time. */
+function compilePattern(source: string, flags: string): re2.RE2JS {
   const { RE2JS } = load();
   const bits = toFlags(flags, RE2JS);
-  if (bits === undefined) return { ok: false, message: "use no other flags than i, m, s, g and u" };
+  if (bits === undefined) throw new SyntaxError("use no other flags than i, m, s, g and u");
   // Without what is escaped, as the `\\` of `\\10`, and without classes.
   const syntax = source.replace(/\\[^1-9k]|\[(?:\\[^]|[^\]\\])*\]/g, "");
   if (/\(\?(?:[=!]|<[=!])/.test(syntax))
-    return {
-      ok: false,
-      message: "lookahead and lookbehind are not supported: their time has no bound",
-    };
+    throw new SyntaxError("lookahead and lookbehind are not supported: their time has no bound");
   if (/\\(?:[1-9]|k<)/.test(syntax))
-    return { ok: false, message: "backreferences are not supported: their time has no bound" };
-  let pattern: re2.RE2JS;
+    throw new SyntaxError("backreferences are not supported: their time has no bound");
   try {
-    pattern = RE2JS.compile(RE2JS.translateRegExp(withAllSpaces(source)), bits);
+    return RE2JS.compile(RE2JS.translateRegExp(withAllSpaces(source)), bits);
   } catch {
-    return { ok: false, message: "is not a valid regular expression" };
+    throw new SyntaxError("is not a valid regular expression");
   }
-  return {
-    ok: true,
-    regex: {
-      source,
-      test: (text) => pattern.matcher(text).find(),
-      exec(text, from = 0) {
-        const matcher = pattern.matcher(text);
-        if (from > text.length || !matcher.find(from)) return null;
-        const groups: (string | undefined)[] = [];
-        for (let i = 1; i <= matcher.groupCount(); i++) groups.push(matcher.group(i) ?? undefined);
-        return { match: matcher.group() ?? "", start: matcher.start(), end: matcher.end(), groups };
-      },
-    },
-  };
 }
 
 /** JSONata makes an engine of the same expression for every evaluation. */
-const compiledByRegex = new WeakMap<RegExp, LinearRegex>();
+const patterns = new WeakMap<RegExp, re2.RE2JS>();
 
-/** The same for libraries that want something like `RegExp`: throws a SyntaxError on what is not linear. */
+/** A regular expression whose time grows with the text's length alone, for libraries that want something like `RegExp`. */
 export class LinearRegExp {
   readonly source: string;
   readonly flags: string;
   readonly global: boolean;
   lastIndex: unknown = 0;
-  readonly #regex: LinearRegex;
+  readonly #pattern: re2.RE2JS;
 
+  /** @throws SyntaxError if the pattern is not linear. */
   constructor(source: string | RegExp, flags = "") {
     this.source = typeof source === "string" ? source : source.source;
     this.flags = typeof source === "string" ? flags : source.flags;
     this.global = this.flags.includes("g");
-    const known = typeof source === "string" ? undefined : compiledByRegex.get(source);
-    const compiled = known
-      ? { ok: true as const, regex: known }
-      : compileRegex(this.source, this.flags);
-    if (!compiled.ok) throw new SyntaxError(compiled.message);
-    this.#regex = compiled.regex;
-    if (typeof source !== "string") compiledByRegex.set(source, compiled.regex);
+    const known = typeof source === "string" ? undefined : patterns.get(source);
+    this.#pattern = known ?? compilePattern(this.source, this.flags);
+    if (typeof source !== "string") patterns.set(source, this.#pattern);
   }
 
   test(text: string): boolean {
-    return this.#regex.test(text);
+    return this.#pattern.matcher(text).find();
   }
 
   /** Takes any value for text and for `lastIndex`, as `RegExp` does: JSONata calls it with what it was given. */
   exec(value: unknown): RegExpExecArray | null {
     const text = String(value);
     const from = this.global ? Math.max(0, Math.trunc(Number(this.lastIndex)) || 0) : 0;
-    const found = this.#regex.exec(text, from);
-    if (!found) {
+    const matcher = this.#pattern.matcher(text);
+    if (from > text.length || !matcher.find(from)) {
       this.lastIndex = 0;
       return null;
     }
-    if (this.global) this.lastIndex = found.end;
-    return Object.assign([found.match, ...found.groups], {
-      index: found.start,
+    if (this.global) this.lastIndex = matcher.end();
+    const groups = Array.from(
+      { length: matcher.groupCount() },
+      (_, index) => matcher.group(index + 1) ?? undefined,
+    );
+    return Object.assign([matcher.group() ?? "", ...groups], {
+      index: matcher.start(),
       input: text,
       groups: undefined,
     }) as unknown as RegExpExecArray;
@@ -126,5 +95,17 @@ export class LinearRegExp {
 
   toString(): string {
     return `/${this.source}/${this.flags}`;
+  }
+}
+
+/** Compiles an operator's pattern, or says what is wrong with it. */
+export function compileRegex(
+  source: string,
+  flags = "",
+): { ok: true; regex: LinearRegExp } | { ok: false; message: string } {
+  try {
+    return { ok: true, regex: new LinearRegExp(source, flags) };
+  } catch (error) {
+    return { ok: false, message: (error as SyntaxError).message };
   }
 }

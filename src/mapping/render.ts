@@ -3,30 +3,22 @@ import { fitKey } from "../vocabulary/session-key.ts";
 import { plainText, type TextPart } from "../core/text.ts";
 import type { CompiledMapping } from "./compiled.ts";
 import { isEmptyValue, type TemplateContext } from "./template-context.ts";
-import { whenSettled, type Rendered } from "./template.ts";
+import { whenSettled, type Rendered, type RenderedText } from "./template.ts";
 import type { ActionDraft, DraftResult, MappingOutcome } from "./types.ts";
 
 type Failed = Extract<MappingOutcome, { kind: "rejected" | "failed" }>;
 
-/** The result of a mapping for an event or for one item of it; `end` ends the event. */
+/** The result of a mapping for an event or for one item of it; a failure ends the event. */
 export type Step =
   | { kind: "results"; results: DraftResult[]; list: boolean }
   | { kind: "skipped"; reason: string }
-  | { kind: "end"; outcome: Failed };
-type End = Extract<Step, { kind: "end" }>;
+  | Failed;
 
-/** Ends an event with a failure: of the mapping, or of what the sender has sent. */
-export const endWith = (
+export const toFailed = (
   mapping: string,
-  failure: Failure,
-  kind: Failed["kind"] = "failed",
-): End => ({
-  kind: "end",
-  outcome: { kind, mapping, failure },
-});
-
-export const endFailed = (mapping: string, message: string): End =>
-  endWith(mapping, { code: "mapping_failed", message });
+  message: string,
+  code: "mapping_failed" | "transform_failed" = "mapping_failed",
+): Failed => ({ kind: "failed", mapping, failure: { code, message } });
 
 interface Rendering {
   fields: Record<string, unknown>;
@@ -44,10 +36,7 @@ const MAX_DEDUPE_KEY = 512;
 const renderHole = (expression: string): string => `{{ ${expression.slice(0, 80)} }}`;
 
 /** Takes a duplicate key only whole: events that miss the same part of it are not the same event. */
-function setDedupeKey(
-  rendering: Rendering,
-  { parts, empty }: Extract<Rendered, { ok: true }>,
-): void {
+function setDedupeKey(rendering: Rendering, { parts, empty }: RenderedText): void {
   if (empty[0] === undefined) rendering.dedupeKey = plainText(parts);
   else
     rendering.warnings.push(
@@ -69,11 +58,8 @@ function renderAll(
   const finish = (values: (Rendered | undefined)[]): Rendering | string => {
     const rendering: Rendering = { fields: {}, content: [], missing: [], warnings: [] };
     const { config } = mapping;
-    if (config.wakeMode !== undefined) rendering.fields["wakeMode"] = config.wakeMode;
-    if (config.deliver !== undefined) rendering.fields["deliver"] = config.deliver;
-    if (config.timeoutSeconds !== undefined)
-      rendering.fields["timeoutSeconds"] = config.timeoutSeconds;
-    if (config.instructions !== undefined) rendering.fields["instructions"] = config.instructions;
+    for (const field of ["wakeMode", "deliver", "timeoutSeconds", "instructions"] as const)
+      if (config[field] !== undefined) rendering.fields[field] = config[field];
     for (const [index, value] of values.entries()) {
       if (value === undefined) continue;
       if (!value.ok) return value.message;
@@ -189,12 +175,12 @@ function renderDraft(
   return failure ? { ok: false, mapping: config.id, failure } : { ok: true, draft };
 }
 
-function strictProblem({ config }: CompiledMapping, { missing }: Rendering): End | undefined {
+function strictProblem({ config }: CompiledMapping, { missing }: Rendering): Failed | undefined {
   if (!config.strict || missing.length === 0) return undefined;
   const issues = missing.map((path) => ({ path, message: "is missing from the event" }));
   const message = `the mapping is strict and ${missing[0]} is missing`;
   const failure: Failure = { code: "mapping_incomplete", message, issues };
-  return { kind: "end", outcome: { kind: "rejected", mapping: config.id, failure, missing } };
+  return { kind: "rejected", mapping: config.id, failure, missing };
 }
 
 async function withTransform(
@@ -203,8 +189,7 @@ async function withTransform(
   scope: TemplateContext,
 ): Promise<Step> {
   const outcome = await (mapping.transform as NonNullable<typeof mapping.transform>).run(scope);
-  if (!outcome.ok)
-    return endWith(mapping.config.id, { code: "transform_failed", message: outcome.message });
+  if (!outcome.ok) return toFailed(mapping.config.id, outcome.message, "transform_failed");
   if ("skipped" in outcome) return { kind: "skipped", reason: "the transform gave null" };
   const { actions, list } = outcome;
   if (actions.length === 0) return { kind: "skipped", reason: "the transform gave an empty list" };
@@ -215,7 +200,7 @@ async function withTransform(
 /** The drafts of one mapping for one scope (an event, or one item of it). */
 export function makeDrafts(mapping: CompiledMapping, scope: TemplateContext): Step | Promise<Step> {
   const finish = (rendering: Rendering | string): Step | Promise<Step> => {
-    if (typeof rendering === "string") return endFailed(mapping.config.id, rendering);
+    if (typeof rendering === "string") return toFailed(mapping.config.id, rendering);
     const strict = strictProblem(mapping, rendering);
     if (strict) return strict;
     if (mapping.transform) return withTransform(mapping, rendering, scope);
@@ -240,12 +225,12 @@ export async function markBatched(
   const [result] = step.results;
   if (step.results.length !== 1 || !result) {
     const message = "a mapping with `coalesce` makes one action: the transform gave several";
-    return endWith(id, { code: "transform_failed", message });
+    return toFailed(id, message, "transform_failed");
   }
   // A wake has a queue of its own that collects.
   if (!result.ok || result.draft.action !== "agent") return step;
   const key = await coalesceKey.render(scope);
-  if (!key.ok) return endFailed(id, `coalesce.key: ${key.message}`);
+  if (!key.ok) return toFailed(id, `coalesce.key: ${key.message}`);
   const [hole] = key.empty;
   const withDraft = (change: Partial<ActionDraft>): Step => ({
     ...step,

@@ -1,10 +1,7 @@
 import { describeShortSecret } from "../core/secret.ts";
 import { isDeepStrictEqual } from "node:util";
-import type { z } from "zod";
-import type { authSchema } from "../config/schema/mapping.ts";
 import { createAddressList } from "../core/http/address.ts";
 import type { Issue } from "../core/errors.ts";
-import type { BodyFormat } from "../core/http/payload.ts";
 import type { MappingSource } from "./source.ts";
 import type { PathRules } from "./types.ts";
 
@@ -12,37 +9,28 @@ import type { PathRules } from "./types.ts";
 const RESERVED = new Set(["wake", "agent", "events", "runs"]);
 const MIN_SECRET = 16;
 
-function compileAuth(
-  auth: z.output<typeof authSchema>,
-  at: string,
-  issues: Issue[],
-): PathRules["auth"] {
-  const short = (secret: string, path: string): void => {
-    if (secret.length < MIN_SECRET)
-      issues.push({ path, message: describeShortSecret(secret, MIN_SECRET) });
-  };
-  if ("token" in auth) {
-    const token = [auth.token].flat();
-    for (const secret of token) short(secret, `${at}.token`);
-    return { token };
-  }
-  if ("user" in auth) {
-    short(auth.password, `${at}.password`);
-    return { user: auth.user, password: auth.password };
-  }
-  // Its verifier is made with the snapshot: the engine knows nothing of signatures.
-  return auth;
-}
-
-interface Stated {
-  auth?: unknown;
-  methods?: unknown;
-  allowIps?: unknown;
-  maxBodyBytes?: unknown;
-  body?: unknown;
+/** Finds secrets that are too short. The verifier of a scheme is made with the snapshot: the engine knows no signatures. */
+function checkAuth(auth: NonNullable<PathRules["auth"]>, at: string): Issue[] {
+  if ("scheme" in auth) return [];
+  const [field, secrets] =
+    "token" in auth
+      ? (["token", [auth.token].flat()] as const)
+      : (["password", [auth.password]] as const);
+  return secrets
+    .filter((secret) => secret.length < MIN_SECRET)
+    .map((secret) => ({
+      path: `${at}.${field}`,
+      message: describeShortSecret(secret, MIN_SECRET),
+    }));
 }
 
 const PROPERTIES = ["auth", "methods", "allowIps", "maxBodyBytes", "body"] as const;
+
+/** The settings that mappings state for a path, and the place of each. */
+interface Stated {
+  values: Partial<Pick<PathRules, (typeof PROPERTIES)[number]>>;
+  at: Partial<Record<(typeof PROPERTIES)[number], string>>;
+}
 
 /** Presets whose sender signs, on paths that have no secret. Another mapping of the path may bring it. */
 function missingSecrets(
@@ -69,13 +57,11 @@ function missingSecrets(
   return [...issues.values()];
 }
 
-type StatedOnPath = Map<string, { values: Stated; at: Record<string, string> }>;
-
 /** Adds what one mapping states about its paths to what other mappings state about them. */
 function addStated(
   { config, shared, sharedAt, at }: MappingSource,
   path: string,
-  stated: StatedOnPath,
+  stated: Map<string, Stated>,
   issues: Issue[],
 ): void {
   if (RESERVED.has(path))
@@ -87,12 +73,12 @@ function addStated(
   stated.set(path, known);
   for (const property of PROPERTIES) {
     const value =
-      config[property] ?? (property in shared ? (shared as Stated)[property] : undefined);
+      config[property] ?? (property in shared ? (shared as Stated["values"])[property] : undefined);
     if (value === undefined) continue;
     const where = config[property] === undefined ? sharedAt : `${at}.${property}`;
     const before = known.values[property];
     if (before === undefined) {
-      known.values[property] = value;
+      Object.assign(known.values, { [property]: value });
       known.at[property] = where;
     } else if (!isDeepStrictEqual(before, value)) {
       issues.push({
@@ -103,34 +89,16 @@ function addStated(
   }
 }
 
-function buildRules(
-  path: string,
-  { values, at }: { values: Stated; at: Record<string, string> },
-  issues: Issue[],
-): PathRules {
-  const rules: PathRules = {
-    path,
-    methods: (values.methods as PathRules["methods"] | undefined) ?? ["POST"],
-  };
-  if (values.body !== undefined) rules.body = values.body as BodyFormat;
-  if (values.maxBodyBytes !== undefined) rules.maxBodyBytes = values.maxBodyBytes as number;
-  if (values.auth !== undefined) {
-    const auth = compileAuth(
-      values.auth as z.output<typeof authSchema>,
-      at["auth"] ?? path,
-      issues,
-    );
-    if (auth) Object.assign(rules, { auth, authAt: at["auth"] });
-  }
-  if (values.allowIps !== undefined) {
-    rules.allowIps = values.allowIps as string[];
-    for (const entry of createAddressList(rules.allowIps).wrong)
-      issues.push({
-        path: at["allowIps"] ?? path,
-        message: `"${entry.slice(0, 60)}" is no address or CIDR range`,
-      });
-  }
-  return rules;
+function buildRules(path: string, { values, at }: Stated, issues: Issue[]): PathRules {
+  const { auth, allowIps = [] } = values;
+  const { auth: authAt = path, allowIps: allowIpsAt = path } = at;
+  if (auth) issues.push(...checkAuth(auth, authAt));
+  for (const entry of createAddressList(allowIps).wrong)
+    issues.push({
+      path: allowIpsAt,
+      message: `"${entry.slice(0, 60)}" is no address or CIDR range`,
+    });
+  return { path, methods: ["POST"], ...values, ...(auth && { authAt }) };
 }
 
 /**
@@ -142,7 +110,7 @@ export function compilePaths(sources: readonly MappingSource[]): {
   issues: Issue[];
 } {
   const issues: Issue[] = [];
-  const stated: StatedOnPath = new Map();
+  const stated = new Map<string, Stated>();
   for (const source of sources) {
     const { config, at } = source;
     for (const path of [config.match.path ?? []].flat()) addStated(source, path, stated, issues);

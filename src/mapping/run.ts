@@ -1,7 +1,8 @@
 import type { CompiledMapping } from "./compiled.ts";
 import { createCpuLimit, SYSTEM_CLOCK } from "./jsonata/cpu-time.ts";
+import type { Failure } from "../core/errors.ts";
 import { oneLine, plainText } from "../core/text.ts";
-import { endFailed, endWith, markBatched, makeDrafts, type Step } from "./render.ts";
+import { markBatched, makeDrafts, toFailed, type Step } from "./render.ts";
 import { createMatchIndex, findLoop, isFailed, isInShadow, type MatchIndex } from "./match.ts";
 import { isWanted } from "./presets.ts";
 import { isOnPath, traceMappings } from "./trace.ts";
@@ -38,9 +39,9 @@ function toTemplateContext(input: MappingInput): TemplateContext {
   return { payload, headers, query, path, now };
 }
 
-function tooMany(mapping: string, count: number, most: number) {
+function tooMany(mapping: string, count: number, most: number): Extract<Step, DecidedOutcome> {
   const message = `the event makes ${count} actions, more than hooks.maxActions (${most}); nothing was run`;
-  return endWith(mapping, { code: "too_many_actions", message }, "rejected");
+  return { kind: "rejected", mapping, failure: { code: "too_many_actions", message } };
 }
 
 /** One action for each item. Items stand alone: what fails for one is its result and stops no other. */
@@ -51,7 +52,7 @@ async function eachItem(
 ): Promise<Step> {
   const { id } = mapping.config;
   const list = await (mapping.forEach as NonNullable<typeof mapping.forEach>).evaluate(scope);
-  if (!list.ok) return endFailed(id, `forEach: ${list.message}`);
+  if (!list.ok) return toFailed(id, `forEach: ${list.message}`);
   const items = list.value === undefined || list.value === null ? [] : [list.value].flat();
   if (items.length > maxActions) return tooMany(id, items.length, maxActions);
   const results: DraftResult[] = [];
@@ -59,8 +60,8 @@ async function eachItem(
     const pending = makeDrafts(mapping, { ...scope, item, index });
     const step = pending instanceof Promise ? await pending : pending;
     if (step.kind === "results") results.push(...step.results);
-    else if (step.kind === "end")
-      results.push({ ok: false, mapping: id, failure: step.outcome.failure });
+    else if (step.kind !== "skipped")
+      results.push({ ok: false, mapping: id, failure: step.failure });
   }
   if (results.length === 0)
     return {
@@ -77,7 +78,7 @@ async function unwanted(
 ): Promise<Step | undefined> {
   if (!events) return undefined;
   const rendered = await event?.render(scope);
-  if (rendered && !rendered.ok) return endFailed(config.id, `event: ${rendered.message}`);
+  if (rendered && !rendered.ok) return toFailed(config.id, `event: ${rendered.message}`);
   const name = oneLine(plainText(rendered?.parts ?? [])).slice(0, 100);
   return isWanted(name, events)
     ? undefined
@@ -96,7 +97,8 @@ async function runMapping(
   const [first] = issues;
   if (first) {
     const message = `the body is not as the mapping's schema says: ${`${first.path} ${first.message}`.trim()}`;
-    return endWith(mapping.config.id, { code: "validation_failed", message, issues }, "rejected");
+    const failure: Failure = { code: "validation_failed", message, issues };
+    return { kind: "rejected", mapping: mapping.config.id, failure };
   }
   const step = await (mapping.forEach
     ? eachItem(mapping, scope, maxActions)
@@ -128,33 +130,32 @@ async function combineEvents(
   const payloads = inputs.map((input) => input.payload);
   const scope = { ...toTemplateContext(inputs.at(-1) as MappingInput), [NOTES]: notes };
   const step = await makeDrafts(mapping, withEvents(scope, payloads));
-  if (step.kind === "end") return step.outcome;
-  if (step.kind === "skipped") return { kind: "skipped", mapping: id, reason: step.reason };
-  return { kind: "actions", mapping: id, list: step.list, results: step.results };
+  if (step.kind === "results") return { ...step, kind: "actions", mapping: id };
+  return step.kind === "skipped" ? { ...step, mapping: id } : step;
 }
 
 /** Mappings that are looked at for the nearest one, and the processor time for it in milliseconds: the sender waits for its answer. */
 const MAX_NEAREST = 200;
 const MAX_NEAREST_MS = 5;
 
-/** The first condition that does not hold, and how many do. */
+/** The first condition that does not hold, and how many do. `when` counts only if it was evaluated for the event before. */
 function countHeld(
-  { match, config }: CompiledMapping,
+  { match: { checks, when }, config }: CompiledMapping,
   scope: TemplateContext,
   isOver: () => boolean,
-): { held: number; failed?: string } {
+): { held: number; failed: string | undefined } {
   let held = 0;
-  let failed = config.enabled ? undefined : "enabled";
-  let isFirst = true;
-  for (const { condition, result } of match.results(scope)) {
-    if (isOver()) return { held };
-    if (result === true) held++;
-    else if (isFirst) {
-      failed = condition;
-      isFirst = false;
-    }
+  let failed: string | undefined;
+  for (const [condition, check] of checks) {
+    if (isOver()) return { held, failed: undefined };
+    if (check.test(scope) === true) held++;
+    else failed ??= condition;
   }
-  return { held, ...(failed !== undefined && { failed }) };
+  const known = failed === undefined ? when?.known(scope) : undefined;
+  if (known?.ok && known.value === true) held++;
+  else if (known) failed = "match.when";
+  if (!config.enabled) failed ??= "enabled";
+  return { held, failed };
 }
 
 /**
@@ -257,17 +258,16 @@ class EventRun {
     const pending = mapping.match.test(this.#scope);
     const truth = pending instanceof Promise ? await pending : pending;
     if (isFailed(truth))
-      return this.#end(endFailed(id, `match.when: ${truth.failed}`).outcome, id, continues);
+      return this.#end(toFailed(id, `match.when: ${truth.failed}`), id, continues);
     if (truth !== true) return "next";
     this.#first ??= id;
     this.#isList ||= continues;
     const step = await runMapping(mapping, this.#scope, this.#maxActions);
-    if (step.kind === "end") return this.#end(step.outcome, id, continues);
-    if (step.kind === "skipped") this.#skipped ??= step.reason;
-    else {
+    if (step.kind === "results") {
       this.#results.push(...step.results);
       this.#isList ||= step.list;
-    }
+    } else if (step.kind === "skipped") this.#skipped ??= step.reason;
+    else return this.#end(step, id, continues);
     return continues ? "next" : "last";
   }
 
@@ -278,7 +278,7 @@ class EventRun {
     if (results.length === 0)
       return { kind: "skipped", mapping, reason: this.#skipped ?? "nothing to do" };
     if (results.length > this.#maxActions)
-      return tooMany(mapping, results.length, this.#maxActions).outcome;
+      return tooMany(mapping, results.length, this.#maxActions);
     return { kind: "actions", mapping, list: this.#isList || results.length > 1, results };
   }
 

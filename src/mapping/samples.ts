@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { MappingFile } from "../config/schema/mapping.ts";
+import { listJson } from "../core/files.ts";
 import { parseJson, writeJson } from "../core/json.ts";
 import type { PresetEntry } from "./source.ts";
 
@@ -23,14 +24,8 @@ const getFolder = ({ folder, name }: PresetEntry): string => join(folder, "sampl
 
 /** The names of a preset's samples: those in its document, and those in files. */
 export function sampleNames(entry: PresetEntry): string[] {
-  const folder = getFolder(entry);
-  const files = existsSync(folder)
-    ? readdirSync(folder).filter((name) => name.endsWith(".json"))
-    : [];
-  return [
-    ...Object.keys(readDocument(entry).samples ?? {}),
-    ...files.map((name) => name.slice(0, -".json".length)),
-  ].toSorted();
+  const own = Object.keys(readDocument(entry).samples ?? {});
+  return [...own, ...listJson(getFolder(entry))].toSorted();
 }
 
 /** Reads a sample by its name; undefined if the preset has none of this name. */

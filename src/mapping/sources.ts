@@ -11,81 +11,22 @@ import { ambiguous, readMappings, type Catalog, type CatalogOptions } from "./ca
 import { presetSources } from "./presets.ts";
 import type { PresetEntry, MappingSource, WrittenSource } from "./source.ts";
 
-type Env = Record<string, string | undefined>;
-
-/** Gives the event loop a turn now and then. */
-type Pause = () => Promise<void> | undefined;
-
-interface References {
-  env: Env;
+export interface SourceOptions extends CatalogOptions {
+  hooks: z.output<typeof hooksSchema>;
+  /** The config's folder: relative paths of secrets start there. */
   baseDir: string;
-  withoutSecrets: boolean;
+  /** For `${ENV}` in the `auth` of mapping files. */
+  env: Record<string, string | undefined>;
+  /** Accept an `auth` whose `${ENV}` or `{ file }` cannot be resolved. */
+  withoutSecrets?: boolean;
+  /** True if a plugin could not be loaded. Its presets are unknown then, and not refused. */
+  pluginsMissing?: boolean;
+  /** Names of presets that plugins would bring which are not loaded. Default: none. */
+  shippedPresets?: readonly string[];
 }
 
 /** Takes the place of an `auth` whose secret is not there. Its path still has a credential of its own. */
 const STAND_IN = { token: "stand-in-for-an-absent-secret" };
-
-/** The sources of all mappings, with their problems. */
-interface Collected {
-  sources: WrittenSource[];
-  issues: Issue[];
-  /** The files that they were read from. */
-  files: string[];
-  /** The files of secrets that they name. */
-  secretFiles: string[];
-  /** True if a plugin could not be loaded, so that not all presets are known. */
-  mayMiss: boolean;
-  shippedPresets: readonly string[];
-}
-
-/** Puts in what the `auth` of a mapping file refers to: the one place of the file where a secret may stand. */
-function resolveAuth(
-  value: unknown,
-  label: string,
-  references: References,
-  { issues, secretFiles }: Pick<Collected, "issues" | "secretFiles">,
-): unknown {
-  if (typeof value !== "object" || value === null || !("auth" in value)) return value;
-  const resolved = resolveReferences(value.auth, references);
-  secretFiles.push(...resolved.files);
-  if (references.withoutSecrets && resolved.issues.length > 0) return { ...value, auth: STAND_IN };
-  for (const issue of resolved.issues)
-    issues.push({ ...issue, path: `${label}: auth.${issue.path}` });
-  return { ...value, auth: resolved.value };
-}
-
-/** The checked document of an entry. `references` are put into its `auth`; without them the `auth` is left out. */
-function readDocument(
-  { label, file, read }: PresetEntry,
-  references: References | undefined,
-  to: Pick<Collected, "issues" | "secretFiles">,
-): MappingFile | undefined {
-  const { issues } = to;
-  const parsed = read();
-  if (!parsed.ok) {
-    const { ok: _ok, ...problem } = parsed;
-    issues.push({
-      path: label,
-      ...problem,
-      ...(problem.line === undefined || file === undefined ? {} : { file }),
-    });
-    return undefined;
-  }
-  for (const issue of parsed.duplicates)
-    issues.push({ path: `${label}: ${issue.path}`, message: issue.message });
-  const value = references
-    ? resolveAuth(parsed.value, label, references, to)
-    : { ...(parsed.value as object), auth: undefined };
-  const checked = mappingFileSchema.safeParse(value);
-  if (checked.success) {
-    for (const { path, message } of findPrototypeKeys(parsed.value))
-      issues.push({ path: `${label}: ${path}`, message });
-    return checked.data;
-  }
-  for (const issue of configIssues(checked.error, mappingFileSchema))
-    issues.push({ path: `${label}: ${issue.path}`, message: issue.message });
-  return undefined;
-}
 
 function toSources(file: MappingFile, label: string, folder: string): WrittenSource[] {
   const shared: MappingSource["shared"] = {};
@@ -120,84 +61,125 @@ function nameMappings(sources: readonly WrittenSource[]): MappingSource[] {
   });
 }
 
-/** The preset that an entry of `hooks.presets` names; undefined, with an issue, if there is none or more than one. */
-function findPreset(
-  name: string,
-  at: string,
-  { presets }: Catalog,
-  { issues, mayMiss, shippedPresets }: Collected,
-): PresetEntry | undefined {
-  const entries = presets.get(name) ?? [];
-  const [entry] = entries;
-  if (entry === undefined) {
-    const hint = didYouMean(name, [...presets.keys(), ...shippedPresets]);
-    if (hint !== "" || !mayMiss)
-      issues.push({ path: at, message: `there is no preset of this name.${hint}` });
-    return undefined;
-  }
-  if (entries.length === 1) return entry;
-  const message = ambiguous(name, entries);
-  // It may be reported where one of them is written.
-  if (!issues.some((issue) => issue.message === message)) issues.push({ path: at, message });
-  return undefined;
-}
+/** Collects the mappings of a config from the places where they are written, with their problems. */
+class SourceCollector {
+  readonly sources: WrittenSource[] = [];
+  readonly issues: Issue[];
+  /** The files that they were read from. */
+  readonly files: string[] = [];
+  /** The files of secrets that they name. */
+  readonly secretFiles: string[] = [];
+  readonly #options: SourceOptions;
+  readonly #catalog: Catalog;
 
-/** The files of `hooks.mappingsDir` that are live by themselves. A preset that is not enabled is checked, and not live. */
-async function collectFiles(
-  { files }: Catalog,
-  enabled: ReadonlySet<string>,
-  references: References,
-  to: Collected,
-  pause: Pause,
-): Promise<void> {
-  for (const entry of files) {
-    await pause();
-    if (enabled.has(entry.name)) continue;
-    if (!entry.isPreset) to.files.push(entry.file);
-    const file = readDocument(entry, entry.isPreset ? undefined : references, to);
-    if (file && !entry.isPreset) to.sources.push(...toSources(file, entry.label, entry.folder));
+  constructor(options: SourceOptions) {
+    this.#options = options;
+    this.#catalog = readMappings(options);
+    this.issues = [...this.#catalog.issues];
   }
-}
 
-function collectPresets(
-  hooks: z.output<typeof hooksSchema>,
-  catalog: Catalog,
-  references: References,
-  to: Collected,
-): void {
-  const used = new Set<string>();
-  for (const [index, written] of hooks.presets.entries()) {
-    const use: PresetUse = typeof written === "string" ? { use: written } : written;
-    const at = `hooks.presets[${index}]`;
-    const entry = findPreset(use.use, at, catalog, to);
-    if (!entry) continue;
-    if (entry.file !== undefined) to.files.push(entry.file);
-    const file = readDocument(entry, references, to);
-    if (file && file.id !== entry.name)
-      to.issues.push({
-        path: `${entry.label}: id`,
-        message: `must be "${entry.name}", the name that \`hooks.presets\` enables it by`,
+  addConfig(): void {
+    const { hooks, mappingsDir } = this.#options;
+    for (const [index, config] of hooks.mappings.entries()) {
+      const at = `hooks.mappings[${index}]`;
+      this.sources.push({
+        config,
+        at,
+        origin: "config",
+        shared: {},
+        sharedAt: at,
+        folder: mappingsDir,
       });
-    if (file)
-      to.sources.push(
-        ...presetSources(file, use, { at, entry, again: used.has(use.use) }, to.issues),
-      );
-    used.add(use.use);
+    }
   }
-}
 
-export interface SourceOptions extends CatalogOptions {
-  hooks: z.output<typeof hooksSchema>;
-  /** The config's folder: relative paths of secrets start there. */
-  baseDir: string;
-  /** For `${ENV}` in the `auth` of mapping files. */
-  env: Env;
-  /** Accept an `auth` whose `${ENV}` or `{ file }` cannot be resolved. */
-  withoutSecrets?: boolean;
-  /** True if a plugin could not be loaded. Its presets are unknown then, and not refused. */
-  pluginsMissing?: boolean;
-  /** Names of presets that plugins would bring which are not loaded. Default: none. */
-  shippedPresets?: readonly string[];
+  /**
+   * Adds the files of `hooks.mappingsDir` that are live by themselves. A preset that is not enabled is checked, and not
+   * live. `pause` gives the event loop a turn now and then.
+   */
+  async addFiles(pause: () => Promise<void> | undefined): Promise<void> {
+    const enabled = new Set(this.#options.hooks.presets.map(getPresetName));
+    for (const entry of this.#catalog.files) {
+      await pause();
+      if (enabled.has(entry.name)) continue;
+      if (!entry.isPreset) this.files.push(entry.file);
+      const file = this.#read(entry, !entry.isPreset);
+      if (file && !entry.isPreset) this.sources.push(...toSources(file, entry.label, entry.folder));
+    }
+  }
+
+  addPresets(): void {
+    const used = new Set<string>();
+    for (const [index, written] of this.#options.hooks.presets.entries()) {
+      const use: PresetUse = typeof written === "string" ? { use: written } : written;
+      const at = `hooks.presets[${index}]`;
+      const entry = this.#findPreset(use.use, at);
+      if (!entry) continue;
+      if (entry.file !== undefined) this.files.push(entry.file);
+      const file = this.#read(entry, true);
+      if (file && file.id !== entry.name)
+        this.#add(
+          `${entry.label}: id`,
+          `must be "${entry.name}", the name that \`hooks.presets\` enables it by`,
+        );
+      const again = used.has(use.use);
+      if (file) this.sources.push(...presetSources(file, use, { at, entry, again }, this.issues));
+      used.add(use.use);
+    }
+  }
+
+  #add(path: string, message: string): void {
+    this.issues.push({ path, message });
+  }
+
+  /** The preset that an entry of `hooks.presets` names; undefined, with an issue, if there is none or more than one. */
+  #findPreset(name: string, at: string): PresetEntry | undefined {
+    const { presets } = this.#catalog;
+    const { pluginsMissing, shippedPresets = [] } = this.#options;
+    const entries = presets.get(name) ?? [];
+    if (entries.length === 0) {
+      const hint = didYouMean(name, [...presets.keys(), ...shippedPresets]);
+      if (hint !== "" || !pluginsMissing) this.#add(at, `there is no preset of this name.${hint}`);
+    } else if (entries.length > 1) {
+      const message = ambiguous(name, entries);
+      // It may be reported where one of them is written.
+      if (!this.issues.some((issue) => issue.message === message)) this.#add(at, message);
+    }
+    return entries.length === 1 ? entries[0] : undefined;
+  }
+
+  /** The checked document of an entry. References are put into its `auth` if it is live; else the `auth` is left out. */
+  #read({ label, file, read }: PresetEntry, isLive: boolean): MappingFile | undefined {
+    const parsed = read();
+    if (!parsed.ok) {
+      const { ok: _ok, ...problem } = parsed;
+      const isPlaced = problem.line !== undefined && file !== undefined;
+      this.issues.push({ path: label, ...problem, ...(isPlaced && { file }) });
+      return undefined;
+    }
+    for (const { path, message } of parsed.duplicates) this.#add(`${label}: ${path}`, message);
+    const value = isLive
+      ? this.#resolveAuth(parsed.value, label)
+      : { ...(parsed.value as object), auth: undefined };
+    const checked = mappingFileSchema.safeParse(value);
+    const issues = checked.success
+      ? findPrototypeKeys(parsed.value)
+      : configIssues(checked.error, mappingFileSchema);
+    for (const { path, message } of issues) this.#add(`${label}: ${path}`, message);
+    return checked.data;
+  }
+
+  /** Puts in what the `auth` of a mapping file refers to: the one place of the file where a secret may stand. */
+  #resolveAuth(value: unknown, label: string): unknown {
+    if (typeof value !== "object" || value === null || !("auth" in value)) return value;
+    const resolved = resolveReferences(value.auth, this.#options);
+    this.secretFiles.push(...resolved.files);
+    if (this.#options.withoutSecrets && resolved.issues.length > 0)
+      return { ...value, auth: STAND_IN };
+    for (const issue of resolved.issues)
+      this.issues.push({ ...issue, path: `${label}: auth.${issue.path}` });
+    return { ...value, auth: resolved.value };
+  }
 }
 
 /**
@@ -206,38 +188,14 @@ export interface SourceOptions extends CatalogOptions {
  */
 export async function collectSources(
   options: SourceOptions,
-  pause: Pause,
-): Promise<Pick<Collected, "issues" | "files" | "secretFiles"> & { sources: MappingSource[] }> {
-  const {
-    hooks,
-    baseDir,
-    mappingsDir,
-    env,
-    pluginsMissing = false,
-    shippedPresets = [],
-    withoutSecrets = false,
-  } = options;
-  const references = { env, baseDir, withoutSecrets };
-  const catalog = readMappings(options);
-  const enabled = new Set(hooks.presets.map(getPresetName));
-  const sources = hooks.mappings.map((config, index): WrittenSource => ({
-    config,
-    at: `hooks.mappings[${index}]`,
-    origin: "config",
-    shared: {},
-    sharedAt: `hooks.mappings[${index}]`,
-    folder: mappingsDir,
-  }));
-  const collected: Collected = {
-    sources,
-    issues: [...catalog.issues],
-    files: [],
-    secretFiles: [],
-    mayMiss: pluginsMissing,
-    shippedPresets,
-  };
-  await collectFiles(catalog, enabled, references, collected, pause);
-  collectPresets(hooks, catalog, references, collected);
-  const { issues, files, secretFiles } = collected;
+  pause: () => Promise<void> | undefined,
+): Promise<
+  Pick<SourceCollector, "issues" | "files" | "secretFiles"> & { sources: MappingSource[] }
+> {
+  const collector = new SourceCollector(options);
+  collector.addConfig();
+  await collector.addFiles(pause);
+  collector.addPresets();
+  const { sources, issues, files, secretFiles } = collector;
   return { sources: nameMappings(sources), issues, files, secretFiles };
 }

@@ -21,10 +21,17 @@ export function whenSettled<T, R>(
     : finish(values as T[]);
 }
 
-/** `missing` are the expressions that gave nothing or null; `empty` are those, and the ones that gave an empty value. */
-export type Rendered =
-  | { ok: true; parts: TextPart[]; missing: string[]; empty: string[] }
-  | { ok: false; message: string };
+export interface RenderedText {
+  /** Each text and each expression's value, also of lines that are left out: what they miss is why. */
+  pieces: RenderedPiece[];
+  parts: TextPart[];
+  /** The expressions that gave nothing or null. */
+  missing: string[];
+  /** Those, and the ones that gave an empty value. */
+  empty: string[];
+}
+
+export type Rendered = ({ ok: true } & RenderedText) | { ok: false; message: string };
 
 export interface Template {
   readonly source: string;
@@ -35,11 +42,7 @@ export interface Template {
   /** The text before the first expression. */
   readonly start: string;
   render(scope: TemplateContext): Rendered | Promise<Rendered>;
-  /** Renders with each piece kept apart, to explain it. */
-  trace(scope: TemplateContext): Promise<TracedTemplate>;
 }
-
-type TracedTemplate = { ok: true; pieces: RenderedPiece[] } | { ok: false; message: string };
 
 export interface TemplateOptions extends ExpressionOptions {
   /** Encode `:` in interpolated values, so that an outside value cannot make up a session key's parts. */
@@ -122,60 +125,49 @@ export function compileTemplate(
     at = compiled.end + 2;
   }
   if (at < source.length) pieces.push(source.slice(at));
-  const expressions = pieces.filter((piece) => typeof piece !== "string").length;
-  const finish = (values: (string | Evaluated)[], scope: TemplateContext): Rendered => {
-    const parts: TextPart[] = [];
-    const missing: string[] = [];
-    const empty: string[] = [];
-    for (const [index, value] of values.entries()) {
-      if (typeof value === "string") {
-        parts.push({ text: value, outside: false });
+  const expressions = pieces.filter((piece) => typeof piece !== "string");
+  const finish = (values: Evaluated[], scope: TemplateContext): Rendered => {
+    const rendered: RenderedText = { pieces: [], parts: [], missing: [], empty: [] };
+    const left = values.values();
+    for (const piece of pieces) {
+      if (typeof piece === "string") {
+        rendered.pieces.push({ text: piece });
         continue;
       }
-      if (!value.ok)
-        return {
-          ok: false,
-          message: `{{ ${(pieces[index] as Expression).source.slice(0, 80)} }}: ${value.message}`,
-        };
-      const { source: expression } = pieces[index] as Expression;
-      if (value.value === undefined || value.value === null) missing.push(expression);
-      if (isEmptyValue(value.value)) empty.push(expression);
-      const text = renderResult(pieces[index] as Expression, value.value, scope);
-      parts.push({ text: options.encodeColon ? encode(text) : text, outside: true });
+      const { source: expression } = piece;
+      const result = left.next().value as Evaluated;
+      if (!result.ok)
+        return { ok: false, message: `{{ ${expression.slice(0, 80)} }}: ${result.message}` };
+      const isMissing = result.value === undefined || result.value === null;
+      if (isMissing) rendered.missing.push(expression);
+      if (isEmptyValue(result.value)) rendered.empty.push(expression);
+      const printed = renderResult(piece, result.value, scope);
+      const text = options.encodeColon ? encode(printed) : printed;
+      rendered.pieces.push({ text, expression, ...(isMissing && { missing: true }) });
     }
-    return { ok: true, parts: joinParts(parts), missing, empty };
+    rendered.parts = joinParts(
+      rendered.pieces.map(({ text, expression }) => ({ text, outside: expression !== undefined })),
+    );
+    return { ok: true, ...rendered };
   };
-  const evaluate = (scope: TemplateContext) =>
-    pieces.map((piece) => (typeof piece === "string" ? piece : piece.evaluate(scope)));
-  const render = (scope: TemplateContext): Rendered | Promise<Rendered> =>
-    whenSettled(evaluate(scope), (values) => finish(values, scope));
-  const trace = async (scope: TemplateContext): Promise<TracedTemplate> => {
-    const values = await Promise.all(evaluate(scope));
-    const rendered = finish(values, scope);
-    if (!rendered.ok) return rendered;
-    const toPiece = (value: string | Evaluated, index: number): RenderedPiece => {
-      if (typeof value === "string") return { text: value };
-      if (!value.ok) return { text: "" };
-      const text = renderResult(pieces[index] as Expression, value.value, scope);
-      const isMissing = value.value === undefined || value.value === null;
-      const { source: expression } = pieces[index] as Expression;
-      return {
-        text: options.encodeColon ? encode(text) : text,
-        expression,
-        ...(isMissing ? { missing: true } : {}),
-      };
-    };
-    return { ok: true, pieces: values.map(toPiece) };
-  };
-  const start = typeof pieces[0] === "string" ? pieces[0] : "";
   return {
     ok: true,
-    template: { source, expressions, literal: expressions === 0, start, render, trace },
+    template: {
+      source,
+      expressions: expressions.length,
+      literal: expressions.length === 0,
+      start: typeof pieces[0] === "string" ? pieces[0] : "",
+      render: (scope) =>
+        whenSettled(
+          expressions.map((expression) => expression.evaluate(scope)),
+          (values) => finish(values, scope),
+        ),
+    },
   };
 }
 
 /** Returns whether a line has expressions and all of them gave an empty value. */
-const isLeftOut = (line: Template, { empty }: Extract<Rendered, { ok: true }>): boolean =>
+const isLeftOut = (line: Template, { empty }: RenderedText): boolean =>
   line.expressions > 0 && empty.length === line.expressions;
 
 /**
@@ -185,26 +177,25 @@ const isLeftOut = (line: Template, { empty }: Extract<Rendered, { ok: true }>): 
  */
 export function joinLines(lines: readonly Template[], { strict }: { strict: boolean }): Template {
   const finish = (rendered: Rendered[]): Rendered => {
-    const parts: TextPart[] = [];
-    const missing: string[] = [];
-    const empty: string[] = [];
+    const joined: RenderedText = { pieces: [], parts: [], missing: [], empty: [] };
     let lineBreak = "\n";
     for (const [index, value] of rendered.entries()) {
       if (!value.ok) return value;
       const line = lines[index] as Template;
       const leftOut = isLeftOut(line, value);
-      if (strict || !leftOut) missing.push(...value.missing);
-      empty.push(...value.empty);
+      joined.pieces.push(...(index > 0 ? [{ text: "\n" }] : []), ...value.pieces);
+      if (strict || !leftOut) joined.missing.push(...value.missing);
+      joined.empty.push(...value.empty);
       if (leftOut) continue;
       if (line.literal && line.source.trim() === "") {
         lineBreak = "\n\n";
         continue;
       }
-      if (parts.length > 0) parts.push({ text: lineBreak, outside: false });
+      if (joined.parts.length > 0) joined.parts.push({ text: lineBreak, outside: false });
       lineBreak = "\n";
-      parts.push(...value.parts);
+      joined.parts.push(...value.parts);
     }
-    return { ok: true, parts: joinParts(parts), missing, empty };
+    return { ok: true, ...joined, parts: joinParts(joined.parts) };
   };
   const expressions = lines.reduce((sum, line) => sum + line.expressions, 0);
   return {
@@ -217,15 +208,5 @@ export function joinLines(lines: readonly Template[], { strict }: { strict: bool
         lines.map((line) => line.render(scope)),
         finish,
       ),
-    // Lines that are left out are shown too, since what they miss is why.
-    async trace(scope) {
-      const pieces: RenderedPiece[] = [];
-      for (const [index, line] of lines.entries()) {
-        const traced = await line.trace(scope);
-        if (!traced.ok) return traced;
-        pieces.push(...(index > 0 ? [{ text: "\n" }] : []), ...traced.pieces);
-      }
-      return { ok: true, pieces };
-    },
   };
 }

@@ -3,7 +3,13 @@ import { findLoop, isInShadow } from "./match.ts";
 import { describeValue, see, renderJson, typeOf, type SeenType } from "./seen.ts";
 import { withEvents, type TemplateContext } from "./template-context.ts";
 import type { Template } from "./template.ts";
-import type { ConditionTrace, FieldTrace, MappingInput, MappingTrace } from "./types.ts";
+import type {
+  ConditionTrace,
+  FieldTrace,
+  MappingInput,
+  MappingTrace,
+  MappingVerdict,
+} from "./types.ts";
 import type { ConditionCheck, GROUPS, Truth } from "./condition.ts";
 
 /** The words for an operator whose condition holds, and for one whose condition does not. */
@@ -235,12 +241,12 @@ async function traceTemplates(
   const traces: FieldTrace[] = [];
   for (const { field, template } of named) {
     if (!template) continue;
-    const pieces = await template.trace(scope);
+    const rendered = await template.render(scope);
     const item = scope.index === undefined ? {} : { item: scope.index };
     traces.push(
-      pieces.ok
-        ? { field, ...item, pieces: pieces.pieces }
-        : { field, ...item, pieces: [], failure: pieces.message },
+      rendered.ok
+        ? { field, ...item, pieces: rendered.pieces }
+        : { field, ...item, pieces: [], failure: rendered.message },
     );
   }
   return traces;
@@ -263,52 +269,51 @@ async function traceFieldsOf(
   return traces.flat();
 }
 
-/** The mapping that ended the search for further mappings. */
-type End = { by: string } | undefined;
+/** The state of the search before a mapping: which one ended it, and whether none has matched. */
+interface Before {
+  end: { by: string } | undefined;
+  first: boolean;
+}
+
+function getVerdict(
+  { config }: CompiledMapping,
+  conditions: readonly ConditionTrace[],
+  { end, first }: Before,
+  isShadow: boolean,
+): MappingVerdict {
+  if (!config.enabled) return "disabled";
+  const [failed, ...others] = conditions.filter(({ result }) => result !== true);
+  if (failed?.condition === "match.when" && failed.saw === undefined && others.length === 0)
+    return "failed";
+  if (failed) return [failed, ...others].some(({ result }) => result === false) ? "no" : "unknown";
+  if (end) return "hidden";
+  if (isShadow) return "shadow";
+  return first ? "first" : "also";
+}
 
 async function traceMapping(
   mapping: CompiledMapping,
   input: MappingInput,
   scope: TemplateContext,
-  before: { end: End; first: boolean },
-) {
-  const { id, enabled } = mapping.config;
+  before: Before,
+): Promise<MappingTrace> {
+  const { origin, at, id, enabled } = mapping.info;
   const conditions = await traceConditions(mapping, input, scope);
-  const matched = conditions.every(({ result }) => result === true);
-  const { origin, at } = mapping.info;
-  const trace: MappingTrace = { mapping: id, origin, at, verdict: "no", matched, conditions };
-  if (!enabled) return { ...trace, verdict: "disabled" as const };
   const isShadow = isInShadow(mapping, input);
-  if (!before.end && before.first && !isShadow && conditions[0]?.result === true) {
-    const echo = findLoop(mapping, scope);
-    if (echo !== undefined) {
-      const condition: ConditionTrace = { condition: "ignoreSelf", result: false, reason: echo };
-      return {
-        ...trace,
-        verdict: "first" as const,
-        matched: false,
-        conditions: [...conditions, condition],
-      };
-    }
-  }
-  const when = conditions.find(({ condition }) => condition === "match.when");
-  const others = conditions.filter((one) => one !== when);
-  const hasFailed =
-    when?.saw === undefined && when !== undefined && others.every(({ result }) => result === true);
-  if (hasFailed) return { ...trace, verdict: "failed" as const };
-  if (!matched)
-    return {
-      ...trace,
-      verdict: conditions.some(({ result }) => result === false)
-        ? ("no" as const)
-        : ("unknown" as const),
-    };
-  if (before.end) return { ...trace, verdict: "hidden" as const, by: before.end.by };
-  const reached = before.first ? ("first" as const) : ("also" as const);
+  const isAsked = enabled && !isShadow && before.first && !before.end;
+  const echo = isAsked && isOnPath(mapping, input) ? findLoop(mapping, scope) : undefined;
+  const verdict = echo === undefined ? getVerdict(mapping, conditions, before, isShadow) : "first";
+  if (echo !== undefined) conditions.push({ condition: "ignoreSelf", result: false, reason: echo });
+  const matched = conditions.every(({ result }) => result === true);
   return {
-    ...trace,
-    verdict: isShadow ? ("shadow" as const) : reached,
-    fields: await traceFieldsOf(mapping, scope),
+    mapping: id,
+    origin,
+    at,
+    verdict,
+    matched,
+    conditions,
+    ...(verdict === "hidden" && before.end),
+    ...(matched && verdict !== "hidden" && { fields: await traceFieldsOf(mapping, scope) }),
   };
 }
 
@@ -319,16 +324,15 @@ export async function traceMappings(
   scope: TemplateContext,
 ): Promise<MappingTrace[]> {
   const traces: MappingTrace[] = [];
-  let end: End;
-  let first = true;
+  const before: Before = { end: undefined, first: true };
   for (const mapping of mappings) {
-    const trace = await traceMapping(mapping, input, scope, { end, first });
+    const trace = await traceMapping(mapping, input, scope, before);
     traces.push(trace);
     const isDecided = ["first", "also", "failed"].includes(trace.verdict);
-    if (end || !isDecided || isInShadow(mapping, input)) continue;
-    first = false;
+    if (before.end || !isDecided || isInShadow(mapping, input)) continue;
+    before.first = false;
     if (!mapping.config.continue || trace.verdict === "failed" || !trace.matched)
-      end = { by: trace.mapping };
+      before.end = { by: trace.mapping };
   }
   return traces;
 }

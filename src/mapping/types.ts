@@ -1,6 +1,6 @@
 import type { Callback, LimitsConfig } from "../config/schema/limits.ts";
 import type { Summary } from "../config/schema/common.ts";
-import type { SchemeAuth } from "../config/schema/mapping.ts";
+import type { MappingConfig } from "../config/schema/mapping.ts";
 import type { TextPart } from "../core/text.ts";
 import type { EventDebug } from "../vocabulary/debug-notes.ts";
 import type { Failure } from "../core/errors.ts";
@@ -107,7 +107,7 @@ export type EvaluatedOutcome = Debugged<MappingOutcome> & {
 export interface PathRules {
   path: string;
   /** Undefined: the hook token. */
-  auth?: { token: string[] } | { user: string; password: string } | SchemeAuth;
+  auth?: NonNullable<MappingConfig["auth"]>;
   /** The place of `auth` in the config, for its problems. */
   authAt?: string;
   methods: ("POST" | "GET")[];

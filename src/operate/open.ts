@@ -92,10 +92,10 @@ function createWorkbench(context: OpenContext): Workbench {
 }
 
 export function openOperate(context: OpenContext): OperateParts {
-  const { log, reloader, opened } = context;
+  const { reloader, opened } = context;
   const { env } = context.options;
   // Apart from the pool of the mappings in use: a reload ends its children, and what they were doing.
-  const pool = createTransformPool({ log, env });
+  const pool = createTransformPool(env);
   opened.defer(() => pool.close());
   const baseDir = (): string => reloader.loaded().baseDir;
   return {

@@ -49,7 +49,8 @@ function createVerifier(
   secrets: readonly string[],
 ): Verifier {
   const { certificate: _, oidc: __, ...checked } = schemeSchema.parse(scheme);
-  const compiled = compileVerifier({ scheme: checked, secrets, at: "auth.secret", verifyToken });
+  const auth = { scheme: checked, verifyToken };
+  const compiled = compileVerifier({ scheme: checked, secrets, auth, at: "auth", fetch });
   if (!compiled.ok)
     throw new Error(compiled.issues.map(({ path, message }) => `${path}: ${message}`).join("\n"));
   return compiled.verifier;

@@ -3,7 +3,8 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import JSON5 from "json5";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { PRESETS_DIR, presetNames } from "../../src/mapping/presets.ts";
+import { listJson } from "../../src/core/files.ts";
+import { PRESETS_DIR } from "../../src/mapping/presets.ts";
 import { createGateway } from "../gateway.ts";
 import { createProvider } from "../e2e/provider.ts";
 import { createWorld } from "../e2e/world.ts";
@@ -187,7 +188,7 @@ describe("rouse init for a sender that signs", () => {
   });
 
   it("makes a valid config for every preset that ships", async () => {
-    const presets = presetNames(PRESETS_DIR);
+    const presets = listJson(PRESETS_DIR);
     const { code, err } = await cli.rouse([
       "init",
       "--yes",

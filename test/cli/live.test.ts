@@ -8,7 +8,8 @@ import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createGateway, type StartedGateway } from "../gateway.ts";
 import { readMappings } from "../../src/mapping/catalog.ts";
-import { PRESETS_DIR, presetNames } from "../../src/mapping/presets.ts";
+import { listJson } from "../../src/core/files.ts";
+import { PRESETS_DIR } from "../../src/mapping/presets.ts";
 import { sampleNames } from "../../src/mapping/samples.ts";
 import { createCli, shopConfig, type CliWorld } from "./world.ts";
 
@@ -208,7 +209,7 @@ describe("hooks send to senders that sign", () => {
   let gateway: StartedGateway;
   beforeAll(async () => {
     cli = await createCli();
-    const presets = presetNames(PRESETS_DIR).map((use) =>
+    const presets = listJson(PRESETS_DIR).map((use) =>
       signs(use) ? { use, secret: SECRETS[use] ?? "a-secret-of-the-sender-0123456789" } : use,
     );
     const mappings = [

@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { createLogger } from "../../src/core/log.ts";
 import type { CpuClock } from "../../src/mapping/jsonata/cpu-time.ts";
 import {
   compileExpression,
@@ -157,12 +156,15 @@ it("an evaluation that waits for what never comes does not hold up others", asyn
 
 it("a call outside does not fail because the machine stood still", async () => {
   const dir = mkdtempSync(join(tmpdir(), "rouse-stall-"));
-  const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
+  const pool = createTransformPool(process.env);
   const file = join(dir, "quick.mjs");
-  writeFileSync(file, "export default () => process.pid;");
-  const call = { owner: "m", file, version: "1", input: {}, ...confinedTo(dir) };
+  const built = "export default () => process.pid;";
+  writeFileSync(file, built);
+  const module = { file, version: "1", built, exportName: undefined };
+  const call = { owner: "m", ...module, input: {}, ...confinedTo(dir) };
   const first = await pool.runModule({ ...call, timeoutMs: 5000 });
-  const pid = first.ok ? (first.value as number) : 0;
+  if (!first.ok) throw new Error(first.reason);
+  const pid = first.value as number;
   // Both processes stop, for longer than the call may take.
   process.kill(pid, "SIGSTOP");
   const answer = pool.runModule({ ...call, timeoutMs: 200 });

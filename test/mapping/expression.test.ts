@@ -408,7 +408,7 @@ describe("templates", () => {
   it("tells the operator's words from what came in", async () => {
     expect(
       await render("Order {{id}} by {{ name }}{{x}}!", { id: 7, name: "Ann", x: true }),
-    ).toEqual({
+    ).toMatchObject({
       ok: true,
       missing: [],
       empty: [],

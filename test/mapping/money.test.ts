@@ -1,9 +1,8 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { createLogger } from "../../src/core/log.ts";
 import { compileExpression } from "../../src/mapping/jsonata/expression.ts";
 import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
 
-const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
+const pool = createTransformPool(process.env);
 afterAll(() => pool.close());
 
 const SOURCE = "$formatMoney(amount, currency, decimals)";

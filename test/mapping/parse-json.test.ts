@@ -3,14 +3,13 @@ import { join } from "node:path";
 import JSON5 from "json5";
 import { afterAll, describe, expect, it } from "vitest";
 import { plainText } from "../../src/core/text.ts";
-import { createLogger } from "../../src/core/log.ts";
 import type { Evaluated } from "../../src/mapping/template-context.ts";
 import { compileExpression } from "../../src/mapping/jsonata/expression.ts";
 import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
 import { compileTemplate } from "../../src/mapping/template.ts";
 import { compile, input } from "./world.ts";
 
-const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
+const pool = createTransformPool(process.env);
 afterAll(() => pool.close());
 
 const MESSAGE = JSON.stringify({ detail: { id: "i-1", tags: ["a", "b"] }, state: "ALARM" });

@@ -14,7 +14,6 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, describe, expect, it } from "vitest";
-import { createLogger } from "../../src/core/log.ts";
 import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
 import { ATTACKS, type Targets } from "./transform-attacks.ts";
 import { compileModules } from "./world.ts";
@@ -24,7 +23,7 @@ const SECRET = "canary-secret-51c7";
 const ATTACKER = readFileSync(join(import.meta.dirname, "transform-attacks.ts"), "utf8");
 
 const outside = realpathSync(mkdtempSync(join(tmpdir(), "rouse-outside-")));
-const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
+const pool = createTransformPool(process.env);
 afterAll(async () => {
   await pool.close();
   rmSync(outside, { recursive: true, force: true });

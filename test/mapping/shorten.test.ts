@@ -1,10 +1,9 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { createLogger } from "../../src/core/log.ts";
 import type { Evaluated } from "../../src/mapping/template-context.ts";
 import { compileExpression } from "../../src/mapping/jsonata/expression.ts";
 import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
 
-const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
+const pool = createTransformPool(process.env);
 afterAll(() => pool.close());
 
 /** A clock on which the time of an evaluation is up at the first look. */

@@ -3,11 +3,10 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { EventDebug } from "../../src/vocabulary/debug-notes.ts";
 import { parseJson } from "../../src/core/json.ts";
-import { createLogger } from "../../src/core/log.ts";
 import { createTransformPool } from "../../src/mapping/transforms/pool.ts";
 import { compile, confinedTo, input } from "./world.ts";
 
-const pool = createTransformPool({ log: createLogger("silent"), env: process.env });
+const pool = createTransformPool(process.env);
 afterAll(() => pool.close());
 
 const FILES = {
@@ -247,17 +246,15 @@ describe("transform modules", () => {
   it.each(["slow", "bad"])(
     "that end their process later do not take the next call of %s with them",
     async (owner) => {
-      const single = createTransformPool({
-        log: createLogger("silent"),
-        env: process.env,
-        size: 1,
-      });
+      const single = createTransformPool(process.env, 1);
       const folder = join(dir, "transforms");
-      const call = (owner: string, file: string, input: object) =>
+      const call = (owner: string, file: "bad.js" | "slow.js", input: object) =>
         single.runModule({
           owner,
           file: join(folder, file),
           version: "1",
+          built: FILES[`transforms/${file}`],
+          exportName: undefined,
           input,
           timeoutMs: 5000,
           ...confinedTo(folder),
@@ -274,7 +271,7 @@ describe("transform modules", () => {
 
   it("that loop for ever do not hold up other mappings' transforms", async () => {
     // No limit of time ends the loop before the others have answered, however slow the machine is.
-    const own = createTransformPool({ log: createLogger("silent"), env: process.env });
+    const own = createTransformPool(process.env);
     const { set: both } = await compile(
       {
         transformTimeoutSeconds: 60,
@@ -355,9 +352,10 @@ describe("a module's place", () => {
       }
       const { compileTransform } = await import("../../src/mapping/transforms/transform.ts");
       const transformsDir = join(dir, "transforms");
+      const runner = () => Promise.reject(new Error("a module is no expression"));
       const compiled = compileTransform(
         { module },
-        { id: "x", transformsDir, timeoutMs: 100, pool, ...confinedTo(transformsDir) },
+        { id: "x", transformsDir, timeoutMs: 100, pool, runner, ...confinedTo(transformsDir) },
       );
       expect(compiled).toMatchObject({ ok: false, field: "module" });
     },

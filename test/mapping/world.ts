@@ -4,10 +4,9 @@ import { dirname, join, resolve } from "node:path";
 import { afterAll } from "vitest";
 import gmail from "../../plugins/gmail/index.ts";
 import { configSchema } from "../../src/config/schema/index.ts";
-import { createLogger } from "../../src/core/log.ts";
 import { findRouteProblem, type Channels } from "../../src/delivery/channels.ts";
 import { compileMappings } from "../../src/mapping/compile.ts";
-import { presetNames as namesIn } from "../../src/mapping/presets.ts";
+import { listJson } from "../../src/core/files.ts";
 import { createTransformPool, type TransformPool } from "../../src/mapping/transforms/pool.ts";
 import { createPermissions } from "../../src/mapping/transforms/permissions.ts";
 import type { MappingInput } from "../../src/mapping/types.ts";
@@ -15,7 +14,7 @@ import type { MappingInput } from "../../src/mapping/types.ts";
 export const PRESETS = resolve(import.meta.dirname, "../../mappings");
 export const SCHEMES = { dir: join(PRESETS, "schemes") };
 /** The names of the presets in the folder; plugins bring others. */
-export const presetNames = namesIn(PRESETS);
+export const presetNames = listJson(PRESETS);
 
 /** Presets whose requests carry the hook token, on purpose. */
 export const byHookToken = (names: readonly string[]): { use: string; auth: "token" }[] =>
@@ -69,7 +68,7 @@ export async function compile(
       },
       model: (name) => (name.includes("/") ? { ok: true } : { ok: false, message: "is no model" }),
     },
-    pool: pool ?? createTransformPool({ log: createLogger("silent"), env: process.env }),
+    pool: pool ?? createTransformPool(process.env),
   });
   return { ...compiled, dir };
 }

@@ -1,16 +1,18 @@
 import { expect, it } from "vitest";
-import type { Effect, EffectAction } from "../../src/intake/resolve.ts";
+import type { Effect } from "../../src/intake/resolve.ts";
+import type { ValidItem } from "../../src/intake/types.ts";
 import { compareEffects, type ChangeKind } from "../../src/operate/what-if/changes.ts";
 import type { HookSpec } from "../../src/store/types.ts";
 import { runAction } from "../http/admin-world.ts";
 
-type Changed = Omit<Partial<EffectAction>, "action"> & { spec?: Partial<HookSpec> };
+type Changed = Omit<Partial<ValidItem>, "action"> & { spec?: Partial<HookSpec> };
 
 /** The run that a mapping makes of an event. */
-function make(mapping: string, { spec, ...more }: Changed = {}): EffectAction {
+function make(mapping: string, { spec, ...more }: Changed = {}): ValidItem {
   const action = runAction();
   return {
     action: { ...action, mapping, spec: { ...action.spec, ...spec } },
+    ok: true,
     missing: [],
     ...more,
   };
@@ -18,7 +20,7 @@ function make(mapping: string, { spec, ...more }: Changed = {}): EffectAction {
 const toEffect = (
   outcome: Effect["outcome"],
   mapping: string | null,
-  ...actions: EffectAction[]
+  ...actions: ValidItem[]
 ): Effect => ({ outcome, mapping, reason: null, actions, shadow: [], missing: [] });
 const compare = (before: Effect, after: Effect, unchanged: string[] = []) =>
   compareEffects(before, after, {
@@ -47,6 +49,13 @@ it.each<[ChangeKind, string, before: Effect, after: Effect]>([
   expect(compare(before, after)).toMatchObject([{ kind, mapping }]);
 });
 
+const BATCH: NonNullable<ValidItem["batch"]> = {
+  key: "all",
+  windowSeconds: 1,
+  maxSeconds: 10,
+  maxEvents: 10,
+  event: { at: 0, payload: "{}", headers: {}, query: {}, path: "p" },
+};
 const SESSION = { agentId: "main", origin: "hook", key: "hook:1" } as const;
 
 it.each<[ChangeKind, Changed, values: Record<string, [before: unknown, after: unknown]>]>([
@@ -58,8 +67,8 @@ it.each<[ChangeKind, Changed, values: Record<string, [before: unknown, after: un
   ["recipient", { spec: { deliver: false } }, { deliver: [true, false], channel: ["last", null] }],
   ["agent", { spec: { session: { ...SESSION, agentId: "ops" } } }, { agent: ["main", "ops"] }],
   ["model", { spec: { thinking: "high" } }, { thinking: [null, "high"] }],
-  ["key", { dedupeKey: "3" }, { dedupeKey: [null, "3"] }],
-  ["key", { batchKey: "all" }, { batchKey: [null, "all"] }],
+  ["key", { key: { scope: "p|order", key: "3" } }, { dedupeKey: [null, "3"] }],
+  ["key", { batch: BATCH }, { batchKey: [null, "all"] }],
   ["missing", { missing: ["discount"] }, { missing: [[], ["discount"]] }],
 ])("compareEffects: %s of one action, %j", (kind, changed, values) => {
   const next = toEffect("accepted", "order", make("order", changed));

@@ -4,7 +4,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { SignedRequest, Verified, Verifier } from "../../src/intake/signatures/types.ts";
 import type { SchemeDocument } from "../../src/config/schema/signature.ts";
-import { loadScheme, schemeNames } from "../../src/intake/signatures/load.ts";
+import { listJson } from "../../src/core/files.ts";
+import { loadScheme } from "../../src/intake/signatures/load.ts";
 import { signRequest } from "../../src/intake/signatures/sign.ts";
 import { createVerifiers } from "../../src/intake/signatures/verifiers.ts";
 import { testScheme } from "../../src/testing/scheme.ts";
@@ -54,7 +55,7 @@ it("signatures: every scheme but those over OpenID Connect and certificates has 
 
 it("signatures: every scheme names its sender and the page about the sender's behaviour on errors", () => {
   const folder = join(PRESETS, "schemes");
-  const loaded = schemeNames(folder).map(
+  const loaded = listJson(folder).map(
     (name) => [name, loadScheme({ dir: folder }, name, name)] as const,
   );
   const missing = loaded

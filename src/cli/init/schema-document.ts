@@ -1,6 +1,7 @@
 import { configJsonSchema, fieldSchema, mappingFileJsonSchema } from "../../config/json-schema.ts";
 import { readProviders } from "../../config/providers.ts";
-import { presetNames, PRESETS_DIR } from "../../mapping/presets.ts";
+import { listJson } from "../../core/files.ts";
+import { PRESETS_DIR } from "../../mapping/presets.ts";
 import { BUILTIN_PLUGINS, readCatalog } from "../../plugin/locations.ts";
 import { builtinSections } from "../../plugin/sections.ts";
 
@@ -13,7 +14,7 @@ export async function schemaDocument(kind: (typeof SCHEMAS)[number]): Promise<ob
   if (kind === "fixtures")
     return fieldSchema((await import("../../operate/tests/fixture.ts")).fixtureSchema);
   const presets = [
-    ...presetNames(PRESETS_DIR),
+    ...listJson(PRESETS_DIR),
     ...readCatalog(BUILTIN_PLUGINS).flatMap((entry) => entry.presets ?? []),
   ];
   return configJsonSchema({

@@ -4,7 +4,13 @@ import type { Issue } from "../../core/errors.ts";
 import { decodeSignature } from "./algorithms.ts";
 import { getDuplicate } from "./duplicate.ts";
 import { timeProblem } from "./time.ts";
-import type { RefusalReason, SignedRequest, Verified, VerifierCheck } from "./types.ts";
+import type {
+  RefusalReason,
+  SignedRequest,
+  Verified,
+  VerifierCheck,
+  VerifierOptions,
+} from "./types.ts";
 import { createBody, getValue } from "./values.ts";
 
 const REGION = "[a-z]{2}(?:-[a-z]+)+-\\d";
@@ -23,55 +29,49 @@ const MINUTE_MS = 60_000;
  */
 type NotFetched = "refused" | "unavailable";
 
-/** The hosts of a sender, and what is fetched from them. */
-interface SenderHosts {
-  /** Returns the body of a 2xx answer of at most 64 KB. Never throws. */
-  get(address: string): Promise<Buffer | NotFetched>;
-}
-
-const escape = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-
-/** Makes the access to a sender's hosts: HTTPS without user and port, no redirect, bounded in time and size. */
-export function createSenderHosts(hosts: readonly string[], fetchFrom: typeof fetch): SenderHosts {
+/**
+ * Makes the access to a sender's hosts: HTTPS without user and port, no redirect, bounded in time and size. Returns the
+ * function that gets the body of a 2xx answer of at most 64 KB, and never throws.
+ */
+function createSenderFetch(hosts: readonly string[], fetchFrom: typeof fetch) {
   const patterns = hosts.map(
-    (host) => new RegExp(`^${host.split("{region}").map(escape).join(REGION)}$`),
+    (host) =>
+      new RegExp(
+        `^${host
+          .split("{region}")
+          .map((text) => RegExp.escape(text))
+          .join(REGION)}$`,
+      ),
   );
-  return {
-    async get(address) {
-      if (address.length > MAX_URL || !URL.canParse(address)) return "refused";
-      const { hostname, href } = new URL(address);
-      // The parsed address must be the written one: no user, no port, no other spelling.
-      if (
-        !address.startsWith(`https://${hostname}/`) ||
-        !patterns.some((pattern) => pattern.test(hostname))
-      )
-        return "refused";
-      try {
-        // A redirect comes back as it is, and is not followed.
-        const response = await fetchFrom(href, {
-          redirect: "manual",
-          signal: AbortSignal.timeout(FETCH_MS),
-        });
-        if (!response.ok)
-          return response.status >= 500 || response.status === 429 ? "unavailable" : "refused";
-        const chunks: Uint8Array[] = [];
-        let length = 0;
-        for await (const chunk of response.body ?? []) {
-          length += (chunk as Uint8Array).length;
-          if (length > MAX_BYTES) return "refused";
-          chunks.push(chunk as Uint8Array);
-        }
-        return Buffer.concat(chunks);
-      } catch {
-        return "unavailable";
+  return async (address: string): Promise<Buffer | NotFetched> => {
+    if (address.length > MAX_URL || !URL.canParse(address)) return "refused";
+    const { hostname, href } = new URL(address);
+    // The parsed address must be the written one: no user, no port, no other spelling.
+    if (
+      !address.startsWith(`https://${hostname}/`) ||
+      !patterns.some((pattern) => pattern.test(hostname))
+    )
+      return "refused";
+    try {
+      // A redirect comes back as it is, and is not followed.
+      const response = await fetchFrom(href, {
+        redirect: "manual",
+        signal: AbortSignal.timeout(FETCH_MS),
+      });
+      if (!response.ok)
+        return response.status >= 500 || response.status === 429 ? "unavailable" : "refused";
+      const chunks: Uint8Array[] = [];
+      let length = 0;
+      for await (const chunk of response.body ?? []) {
+        length += (chunk as Uint8Array).length;
+        if (length > MAX_BYTES) return "refused";
+        chunks.push(chunk as Uint8Array);
       }
-    },
+      return Buffer.concat(chunks);
+    } catch {
+      return "unavailable";
+    }
   };
-}
-
-interface Certificates {
-  /** The RSA key of a certificate that is valid now, fetched if it is not known. Never throws. */
-  key(address: string, now: number): Promise<KeyObject | NotFetched>;
 }
 
 function parseCertificate(fetched: Buffer | NotFetched): X509Certificate | NotFetched {
@@ -89,8 +89,11 @@ const isPem = (address: string): boolean => {
   return url !== undefined && url.pathname.endsWith(".pem") && url.search === "" && url.hash === "";
 };
 
-/** Creates the cache of a sender's certificates, by address. */
-export function createCertificates(hosts: SenderHosts): Certificates {
+/**
+ * Creates the cache of a sender's certificates, by address. Returns the function that gets the RSA key of a certificate that
+ * is valid now, fetched if it is not known. It never throws.
+ */
+function createCertificates(get: ReturnType<typeof createSenderFetch>) {
   const kept = new Map<string, X509Certificate>();
   const pending = new Map<string, Promise<X509Certificate | NotFetched>>();
   let fetches: number[] = [];
@@ -108,30 +111,21 @@ export function createCertificates(hosts: SenderHosts): Certificates {
     fetches = fetches.filter((at) => now - at < MINUTE_MS);
     if (fetches.length >= MAX_FETCHES) return "unavailable";
     fetches.push(now);
-    const loading = hosts
-      .get(address)
+    const loading = get(address)
       .then(parseCertificate)
       .finally(() => pending.delete(address));
     pending.set(address, loading);
     return loading;
   };
 
-  return {
-    async key(address, now) {
-      if (!isPem(address)) return "refused";
-      const found = kept.get(address) ?? (await load(address, now));
-      if (typeof found === "string") return found;
-      if (now < Date.parse(found.validFrom) || now > Date.parse(found.validTo)) return "refused";
-      keep(address, found);
-      return found.publicKey;
-    },
+  return async (address: string, now: number): Promise<KeyObject | NotFetched> => {
+    if (!isPem(address)) return "refused";
+    const found = kept.get(address) ?? (await load(address, now));
+    if (typeof found === "string") return found;
+    if (now < Date.parse(found.validFrom) || now > Date.parse(found.validTo)) return "refused";
+    keep(address, found);
+    return found.publicKey;
   };
-}
-
-export interface CertificateOptions {
-  /** The topics whose messages are accepted. */
-  topics: readonly string[];
-  fetch: typeof fetch;
 }
 
 const refused = (reason: RefusalReason): Verified => ({ ok: false, reason });
@@ -153,26 +147,25 @@ function signedText(json: unknown, names: readonly string[]): Buffer | undefined
 export function createCertificateCheck(
   scheme: Scheme,
   duplicate: DuplicateRule,
-  options: CertificateOptions | undefined,
-  at: string,
+  { auth, at, fetch }: VerifierOptions,
   issues: Issue[],
 ): VerifierCheck | undefined {
   const { certificate } = scheme;
+  const topics = new Set([auth.topicArn ?? []].flat());
   if (!certificate)
     issues.push({
-      path: at,
+      path: `${at}.secret`,
       message: "the scheme has the algorithm `x509` and no `certificate` section",
     });
-  if (!options || options.topics.length === 0)
+  if (topics.size === 0)
     issues.push({
-      path: at.replace(/secret$/, "topicArn"),
+      path: `${at}.topicArn`,
       message:
         "is required: the topic whose messages are accepted, because the sender signs those of every topic alike",
     });
-  if (!certificate || !options || issues.length > 0) return undefined;
-  const hosts = createSenderHosts(certificate.hosts, options.fetch);
-  const certificates = createCertificates(hosts);
-  const topics = new Set(options.topics);
+  if (!certificate || issues.length > 0) return undefined;
+  const get = createSenderFetch(certificate.hosts, fetch);
+  const getKey = createCertificates(get);
 
   const verify = async (request: SignedRequest, now: number): Promise<Verified> => {
     const body = createBody(request);
@@ -191,9 +184,9 @@ export function createCertificateCheck(
     const { digest, fields } = certificate;
     const names = new Map(Object.entries(fields.values)).get(read(fields.at) ?? "");
     const hash = new Map(Object.entries(digest.values)).get(read(digest.at) ?? "");
-    const text = names && signedText(body.payload(), names);
+    const text = names && signedText(body(), names);
     if (!text || !hash) return refused("wrong_signature");
-    const key = await certificates.key(read(certificate.url) ?? "", now);
+    const key = await getKey(read(certificate.url) ?? "", now);
     if (key === "unavailable") return refused("certificate_unavailable");
     if (key === "refused") return refused("wrong_certificate");
     if (!verifySignature(hash, text, key, signature)) return refused("wrong_signature");
@@ -203,6 +196,6 @@ export function createCertificateCheck(
     verify,
     // All of the signature is in the body.
     precheck: () => undefined,
-    confirm: async (url) => Buffer.isBuffer(await hosts.get(url)),
+    confirm: async (url) => Buffer.isBuffer(await get(url)),
   };
 }

@@ -3,8 +3,8 @@ import { hash } from "node:crypto";
 import type { DuplicateRule, Scheme, SignatureSource } from "../../config/schema/signature.ts";
 import type { Issue } from "../../core/errors.ts";
 import { compileSecret, toSecretForm, type SecretCheck } from "./algorithms.ts";
-import { createCertificateCheck, type CertificateOptions } from "./certificate.ts";
-import { createOidcCheck, type OidcOptions } from "./oidc.ts";
+import { createCertificateCheck } from "./certificate.ts";
+import { createOidcCheck } from "./oidc.ts";
 import {
   coversId,
   getDuplicate,
@@ -22,6 +22,7 @@ import type {
   Verified,
   Verifier,
   VerifierCheck,
+  VerifierOptions,
 } from "./types.ts";
 import { timeProblem } from "./time.ts";
 import { createBody, getFirst, getValue, getValues, isForm, NO_BODY, type Body } from "./values.ts";
@@ -205,18 +206,6 @@ function getSchemeNames(scheme: Scheme): SchemeNames {
   return { data, credentials, readsBody };
 }
 
-export interface VerifierOptions {
-  scheme: Scheme;
-  secrets: readonly string[];
-  /** The path of the secret in the config, for what is wrong with it. */
-  at: string;
-  verifyToken?: string | undefined;
-  /** The path's own rule, instead of the scheme's. */
-  duplicate?: DuplicateRule | undefined;
-  oidc?: OidcOptions;
-  certificate?: CertificateOptions;
-}
-
 const hasSecrets = ({ algorithm }: Scheme): boolean => algorithm !== "oidc" && algorithm !== "x509";
 
 /** Creates the check of a scheme by its kind. Adds what is wrong to `issues`. */
@@ -224,12 +213,14 @@ function createCheck(
   scheme: Scheme,
   duplicate: DuplicateRule,
   signed: ReturnType<typeof compileSigned>,
-  { secrets, at, oidc, certificate }: VerifierOptions,
+  options: VerifierOptions,
   issues: Issue[],
 ): VerifierCheck | undefined {
-  if (scheme.algorithm === "oidc") return createOidcCheck(scheme, duplicate, oidc, at, issues);
+  if (scheme.algorithm === "oidc") return createOidcCheck(scheme, duplicate, options, issues);
   if (scheme.algorithm === "x509")
-    return createCertificateCheck(scheme, duplicate, certificate, at, issues);
+    return createCertificateCheck(scheme, duplicate, options, issues);
+  const { secrets } = options;
+  const at = `${options.at}.secret`;
   if (secrets.length === 0) issues.push({ path: at, message: "is required" });
   // While the secret is pending, only the handshake is answered.
   const usable = secrets.filter((secret) => secret !== "pending");
@@ -239,7 +230,8 @@ function createCheck(
 
 /** Compiles the verifier of a scheme and its secrets, or returns all problems together. */
 export function compileVerifier(options: VerifierOptions): CompiledVerifier {
-  const { scheme: given, secrets, at, verifyToken } = options;
+  const { scheme: given, secrets, auth } = options;
+  const at = `${options.at}.secret`;
   const issues: Issue[] = [];
   if (
     given.handshakes.some(
@@ -256,10 +248,10 @@ export function compileVerifier(options: VerifierOptions): CompiledVerifier {
       path: at,
       message: `the scheme's \`signed\` has no placeholder {${signed.wrong}}`,
     });
-  const duplicate = getDuplicateRule(given, options.duplicate);
+  const duplicate = getDuplicateRule(given, auth.duplicate);
   if (duplicate === "id" && !given.id)
     issues.push({
-      path: options.duplicate === undefined ? at : at.replace(/\.secret$/, ".duplicate"),
+      path: auth.duplicate === undefined ? at : `${options.at}.duplicate`,
       message:
         'is "id", and the scheme names no `id`: say where the sender\'s id of the event stands, or use { by: "body", for: "10m" } or "none"',
     });
@@ -276,10 +268,10 @@ export function compileVerifier(options: VerifierOptions): CompiledVerifier {
     duplicate,
     names: getSchemeNames(scheme),
     secrets: hasSecrets(scheme) ? secrets : [],
-    verifyToken,
+    verifyToken: auth.verifyToken,
     wantsVerifyToken: scheme.handshakes.some(({ when }) => when.verifyToken !== undefined),
     coversNothing: !signsRequest(scheme),
-    anyAccount: scheme.algorithm === "oidc" && options.oidc?.email === undefined,
+    anyAccount: scheme.algorithm === "oidc" && auth.email === undefined,
   };
   return { ok: true, verifier };
 }

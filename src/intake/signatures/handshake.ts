@@ -50,7 +50,7 @@ function applies(
   // (Without its first quote, since a search begins at the first character and quotes are everywhere.)
   if (!names.every((name) => request.raw.includes(`${name}"`))) return false;
   const body = createBody(request);
-  const own = Object.keys(body.payload() ?? {});
+  const own = Object.keys(body() ?? {});
   if (when.bodyOnly && own.length > new Set(Object.keys(when.body).map(firstSegment)).size)
     return false;
   return Object.entries(when.body).every(([path, wanted]) =>

@@ -1,24 +1,12 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { configIssues } from "../../config/issues.ts";
 import { schemeSchema, type Scheme } from "../../config/schema/signature.ts";
 import { didYouMean } from "../../config/suggest.ts";
 import type { Issue } from "../../core/errors.ts";
-import { fileInside } from "../../core/files.ts";
+import { fileInside, listJson } from "../../core/files.ts";
 
 const NAME = /^[a-z0-9][a-z0-9-]*$/;
-
-/** The names of the schemes in a folder. */
-export function schemeNames(dir: string): string[] {
-  try {
-    return readdirSync(dir)
-      .filter((name) => name.endsWith(".json"))
-      .map((name) => name.slice(0, -".json".length))
-      .toSorted();
-  } catch {
-    return [];
-  }
-}
 
 /** The sources of schemes: the folder of the schemes that ship, and plugins. */
 export interface SchemeSources {
@@ -40,7 +28,7 @@ export function loadScheme(
   const own = plugins?.get(name);
   if (own) return { ok: true, scheme: own.value, file: undefined };
   const found = NAME.test(name) ? fileInside(dir, `${name}.json`) : undefined;
-  const names = [...schemeNames(dir), ...(plugins?.keys() ?? [])];
+  const names = [...listJson(dir), ...(plugins?.keys() ?? [])];
   if (!found?.ok)
     return {
       ok: false,
@@ -64,7 +52,7 @@ export function loadScheme(
 
 /** The schemes of plugins that have the name of one that ships. */
 export function findSchemeClashes({ dir, plugins = new Map() }: SchemeSources): Issue[] {
-  return schemeNames(dir).flatMap((name) => {
+  return listJson(dir).flatMap((name) => {
     const own = plugins.get(name);
     if (!own) return [];
     return [

@@ -3,18 +3,8 @@ import type { DuplicateRule, Scheme } from "../../config/schema/signature.ts";
 import type { Issue } from "../../core/errors.ts";
 import { sameSecret } from "../../core/secret.ts";
 import { getDuplicate } from "./duplicate.ts";
-import type { SignedRequest, Verified, VerifierCheck } from "./types.ts";
+import type { SignedRequest, Verified, VerifierCheck, VerifierOptions } from "./types.ts";
 import { createBody, getValue, NO_BODY } from "./values.ts";
-
-/** The claims that a token of OpenID Connect must have, besides its issuer. */
-export interface OidcOptions {
-  audience: string;
-  /** The account that calls; undefined only for an issuer that signs for the operator's own senders alone. */
-  email?: string | undefined;
-  /** Another address of the issuer's keys, for tests and for the operator's own issuers. */
-  jwks?: string | undefined;
-  fetch: typeof fetch;
-}
 
 const CLOCK_SECONDS = 60;
 /** The shortest interval between lookups of unknown keys, in milliseconds. */
@@ -27,21 +17,19 @@ const COOLDOWN_MS = 30_000;
 export function createOidcCheck(
   scheme: Scheme,
   duplicate: DuplicateRule,
-  options: OidcOptions | undefined,
-  at: string,
+  { auth: { audience = "", email: account, jwks }, at, fetch }: VerifierOptions,
   issues: Issue[],
 ): VerifierCheck | undefined {
   const { oidc } = scheme;
   const fail = (path: string, message: string): undefined => void issues.push({ path, message });
-  if (!oidc) return fail(at, "the scheme has the algorithm `oidc` and no `oidc` section");
-  if (!options || options.audience === "")
+  if (!oidc)
+    return fail(`${at}.secret`, "the scheme has the algorithm `oidc` and no `oidc` section");
+  if (audience === "")
+    return fail(`${at}.audience`, "is required: the audience that the sender puts into its tokens");
+  // Without an account the issuer must sign for the operator's own senders alone.
+  if (account === undefined && !oidc.privateIssuer)
     return fail(
-      at.replace(/secret$/, "audience"),
-      "is required: the audience that the sender puts into its tokens",
-    );
-  if (options.email === undefined && !oidc.privateIssuer)
-    return fail(
-      at.replace(/secret$/, "email"),
+      `${at}.email`,
       "is required: the issuer signs tokens for everybody, and anyone can have one for your audience; name the account that sends",
     );
   let keys: JWTVerifyGetKey | undefined;
@@ -52,13 +40,13 @@ export function createOidcCheck(
     if (token === undefined) return { ok: false, reason: "no_signature" };
     try {
       const { createRemoteJWKSet, customFetch, jwtVerify } = await import("jose");
-      keys ??= createRemoteJWKSet(new URL(options.jwks ?? oidc.jwks), {
+      keys ??= createRemoteJWKSet(new URL(jwks ?? oidc.jwks), {
         cooldownDuration: COOLDOWN_MS,
-        [customFetch]: options.fetch,
+        [customFetch]: fetch,
       });
       const { payload } = await jwtVerify(token, keys, {
         issuer: [...oidc.issuers],
-        audience: options.audience,
+        audience,
         algorithms: ["RS256", "ES256"],
         clockTolerance: CLOCK_SECONDS,
         requiredClaims: ["exp", "iat"],
@@ -67,10 +55,7 @@ export function createOidcCheck(
       if (oidc.emailVerified && payload["email_verified"] !== true)
         return { ok: false, reason: "wrong_token" };
       const { email } = payload;
-      if (
-        options.email !== undefined &&
-        (typeof email !== "string" || !sameSecret(email, options.email))
-      )
+      if (account !== undefined && (typeof email !== "string" || !sameSecret(email, account)))
         return { ok: false, reason: "wrong_token" };
       return { ok: true, secret: 0, duplicate: getDuplicate(duplicate, scheme, request, body) };
     } catch {

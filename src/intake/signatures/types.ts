@@ -1,5 +1,11 @@
 import type { Issue } from "../../core/errors.ts";
-import type { DuplicateRule, HandshakeConfig, Sender } from "../../config/schema/signature.ts";
+import type { SchemeAuth } from "../../config/schema/mapping.ts";
+import type {
+  DuplicateRule,
+  HandshakeConfig,
+  Scheme,
+  Sender,
+} from "../../config/schema/signature.ts";
 
 /** The part of a request that is known before its body is read. */
 export type RequestHead = Pick<SignedRequest, "method" | "headers" | "query">;
@@ -94,5 +100,15 @@ export interface Verifier {
  */
 export type VerifierCheck = Pick<Verifier, "verify" | "precheck" | "confirm"> &
   Partial<Pick<Verifier, "coveredHeaders" | "needsUrl">>;
+
+export interface VerifierOptions {
+  scheme: Scheme;
+  secrets: readonly string[];
+  /** The `auth` of the path, and its place in the config for what is wrong with it. */
+  auth: SchemeAuth;
+  at: string;
+  /** Gets the senders' certificates and keys. */
+  fetch: typeof fetch;
+}
 
 export type CompiledVerifier = { ok: true; verifier: Verifier } | { ok: false; issues: Issue[] };

@@ -12,10 +12,8 @@ export const NO_BODY = Buffer.alloc(0);
 export const isForm = ({ headers }: Pick<SignedRequest, "headers">): boolean =>
   /^application\/x-www-form-urlencoded/i.test(headers["content-type"] ?? "");
 
-/** The payload of a request's body, decoded at first use. Undefined if it has no fields. */
-export interface Body {
-  payload(): unknown;
-}
+/** Returns the payload of a request's body, decoded at first use. Undefined if it has no fields. */
+export type Body = () => unknown;
 
 export function createBody({
   raw,
@@ -31,11 +29,9 @@ export function createBody({
       ? json
       : decodePayload(content, { contentType });
   };
-  return {
-    payload() {
-      decoded ??= decode();
-      return decoded.ok ? decoded.payload : undefined;
-    },
+  return () => {
+    decoded ??= decode();
+    return decoded.ok ? decoded.payload : undefined;
   };
 }
 
@@ -80,7 +76,7 @@ export function getValues(
   body: Body,
 ): (string | undefined)[] {
   const { header, query, split } = source;
-  if (source.body !== undefined) return atPath(body.payload(), source.body).map(toText);
+  if (source.body !== undefined) return atPath(body(), source.body).map(toText);
   const text =
     header !== undefined ? request.headers[header.toLowerCase()] : request.query[query ?? ""];
   if (text === undefined || text.length > MAX_VALUE) return [];

@@ -1,8 +1,15 @@
 import type { SchemeAuth } from "../../config/schema/mapping.ts";
 import type { Issue } from "../../core/errors.ts";
-import { compileVerifier, type VerifierOptions } from "./compile.ts";
+import { compileVerifier } from "./compile.ts";
 import { findSchemeClashes, loadScheme, type SchemeSources } from "./load.ts";
-import type { Verifier, RefusalReason, RequestHead, SignedRequest, Verified } from "./types.ts";
+import type {
+  RefusalReason,
+  RequestHead,
+  SignedRequest,
+  Verified,
+  Verifier,
+  VerifierOptions,
+} from "./types.ts";
 import type { HandshakeConfig, Scheme, SignatureSource } from "../../config/schema/signature.ts";
 import { signsRequest } from "./duplicate.ts";
 import { answerHandshake, readsBody } from "./handshake.ts";
@@ -224,7 +231,7 @@ function withOther(
   issues: Issue[],
 ): Verifier {
   const { also, sender } = options.scheme;
-  const loaded = also === undefined ? undefined : loadScheme(schemes, also, options.at);
+  const loaded = also === undefined ? undefined : loadScheme(schemes, also, `${options.at}.secret`);
   if (!loaded) return verifier;
   if (!loaded.ok) {
     issues.push(...loaded.issues);
@@ -264,15 +271,8 @@ export function createVerifiers(
       continue;
     }
     if (loaded.file !== undefined) files.push(loaded.file);
-    const options: VerifierOptions = {
-      scheme: loaded.scheme,
-      secrets: auth.secret === undefined ? [] : [auth.secret].flat(),
-      at: `${at}.secret`,
-      verifyToken: auth.verifyToken,
-      duplicate: auth.duplicate,
-      certificate: { topics: [auth.topicArn ?? []].flat(), fetch: fetchFrom },
-      oidc: { audience: auth.audience ?? "", email: auth.email, jwks: auth.jwks, fetch: fetchFrom },
-    };
+    const secrets = [auth.secret ?? []].flat();
+    const options: VerifierOptions = { scheme: loaded.scheme, secrets, auth, at, fetch: fetchFrom };
     const made = compileVerifier(options);
     if (!made.ok) {
       issues.push(...made.issues);

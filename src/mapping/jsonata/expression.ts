@@ -116,7 +116,7 @@ export type JsonataRunner = (
 ) => Promise<Explained>;
 
 export interface ExpressionOptions {
-  runner?: JsonataRunner;
+  runner?: JsonataRunner | undefined;
   clock?: CpuClock;
   /** The field that the expression stands in, for the operator. */
   field?: string;

@@ -2,7 +2,6 @@ import { basename, dirname, isAbsolute, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { BuildFailure, Message, Loader, Plugin } from "esbuild";
 import type { Issue } from "../../core/errors.ts";
-import { fileStamp } from "../../core/files.ts";
 import { sha256Hex } from "../../core/secret.ts";
 import { renderExcerpt } from "../excerpt.ts";
 import { readFileSync } from "node:fs";
@@ -26,51 +25,22 @@ function renderError({ text, location }: Message): { message: string; excerpt: s
   return { message: `${file}:${line}:${at + 1}: ${text}`, excerpt: renderExcerpt(lineText, at) };
 }
 
-/** Says in full what the compiler found: each error with its place and its line. Undefined if it is no error of the compiler. */
-export function toCompileProblem(error: unknown): ModuleProblem | undefined {
+/** Says in full what the compiler found: each error with its place and its line. */
+function toCompileProblem(error: unknown): ModuleProblem {
   const errors = ((error as Partial<BuildFailure>).errors ?? [])
     .slice(0, MAX_ERRORS)
     .map(renderError);
   const [first, ...others] = errors;
-  if (!first) return undefined;
+  if (!first) return { message: `cannot be loaded: ${String(error)}` };
   const detail = [first.excerpt, ...others.flatMap(({ message, excerpt }) => [message, excerpt])]
     .filter(Boolean)
     .join("\n");
   return { message: `cannot be loaded: ${first.message}`, ...(detail === "" ? {} : { detail }) };
 }
 
-/**
- * Finds what does not compile in a JavaScript module or in a file of the user's that it imports: Node says of many such
- * errors neither where they are nor more than the first. Undefined if all of it compiles.
- */
-export async function findCompileProblem(
-  file: string,
-  folder: string,
-): Promise<ModuleProblem | undefined> {
-  const { build } = await import("esbuild");
-  try {
-    await build({
-      entryPoints: [file],
-      absWorkingDir: folder,
-      bundle: true,
-      write: false,
-      platform: "node",
-      format: "esm",
-      packages: "external",
-      // Rouse's own names, which are no packages.
-      external: ["#plugin", "#channel-kit", "#transform"],
-      tsconfigRaw: {},
-      logLevel: "silent",
-    });
-    return undefined;
-  } catch (error) {
-    return toCompileProblem(error);
-  }
-}
-
-/** A module that can be loaded. `built` is missing if it is JavaScript, which Node reads by itself. */
+/** A module as one text that can be loaded, and its files. */
 export type PreparedModule =
-  | { ok: true; version: string; built?: string; files: readonly string[] }
+  | { ok: true; version: string; built: string; files: readonly string[] }
   | ({ ok: false } & ModuleProblem);
 
 const isPackage = (path: string): boolean => /[\\/]node_modules[\\/]/.test(path);
@@ -92,7 +62,10 @@ function withMeta(path: string, text: string): string {
   return `const ${META} = ${meta}; ${text.replace(/^#!.*/, "")}`;
 }
 
-/** Follows a module's imports. What is not its own (packages, Node's modules, what is missing) is left to Node. */
+/**
+ * Follows a module's imports. What is not its own (packages, Node's modules) is left to Node. A file of its own that is
+ * missing is an error of the compiler, which names the place.
+ */
 function followOwnFiles(): Plugin {
   const own = Symbol("asked by this plugin");
   return {
@@ -105,7 +78,9 @@ function followOwnFiles(): Plugin {
           const asked = { kind, importer, resolveDir, with: attributes, pluginData: own };
           const found = await build.resolve(path, asked);
           const isFile = found.errors.length === 0 && !found.external;
-          return isFile && isOwn(found.path) ? { path: found.path } : { path, external: true };
+          if (isFile && isOwn(found.path)) return { path: found.path };
+          if (!/^\.{0,2}\//.test(path)) return { path, external: true };
+          return isFile ? { path: found.path, external: true } : undefined;
         },
       );
       build.onLoad({ filter: /\.[cm]?[jt]sx?$/ }, ({ path }) => {
@@ -124,7 +99,7 @@ async function bundle(
   folder: string,
 ): Promise<{ text: string; files: readonly string[] }> {
   const { build } = await import("esbuild");
-  const isCommonJs = file.endsWith(".cts");
+  const isCommonJs = /\.c[jt]s$/.test(file);
   const { outputFiles, metafile } = await build({
     entryPoints: [file],
     absWorkingDir: folder,
@@ -152,20 +127,6 @@ async function bundle(
   return { text: outputFiles[0]?.text ?? "", files };
 }
 
-async function buildTypeScript(
-  file: string,
-  permissions: TransformPermissions,
-): Promise<PreparedModule> {
-  const { text: built, files } = await bundle(file, permissions.folder);
-  const outside = files.find((path) => !mayRead(permissions, path));
-  if (outside !== undefined)
-    return {
-      ok: false,
-      message: `cannot be loaded: transforms may not read ${outside}, which it imports: hooks.transformPermissions.read grants it`,
-    };
-  return { ok: true, version: sha256Hex(built), built, files };
-}
-
 /** Returns a hash of a module's files that is the same wherever they lie. */
 export function hashModule(files: readonly string[]): string {
   const digests = [...new Set(files)].map(
@@ -174,24 +135,20 @@ export function hashModule(files: readonly string[]): string {
   return sha256Hex(digests.toSorted().join("\n"));
 }
 
-/** Finds the files of a JavaScript module, which Node reads by itself: a change of any of them is another version. */
-async function findJavaScript(file: string, folder: string): Promise<PreparedModule> {
-  // Node reports the problems of a file when it loads the module.
-  const found = await bundle(file, folder).catch(() => undefined);
-  const files = found?.files ?? [file];
-  return { ok: true, version: sha256Hex(files.map((path) => fileStamp(path)).join("\n")), files };
-}
-
-/** Compiles a TypeScript module with the files that it imports to one text, with a source map. */
+/** Compiles a module with the files that it imports to one text, with a source map. */
 export async function prepareModule(
   file: string,
   permissions: TransformPermissions,
 ): Promise<PreparedModule> {
-  if (!isTypeScript(file)) return findJavaScript(file, permissions.folder);
   try {
-    return await buildTypeScript(file, permissions);
+    const { text: built, files } = await bundle(file, permissions.folder);
+    const outside = files.find((path) => !mayRead(permissions, path));
+    if (outside === undefined) return { ok: true, version: sha256Hex(built), built, files };
+    return {
+      ok: false,
+      message: `cannot be loaded: transforms may not read ${outside}, which it imports: hooks.transformPermissions.read grants it`,
+    };
   } catch (error) {
-    const said = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-    return { ok: false, ...(toCompileProblem(error) ?? { message: `cannot be loaded: ${said}` }) };
+    return { ok: false, ...toCompileProblem(error) };
   }
 }

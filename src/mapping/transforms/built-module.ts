@@ -1,4 +1,4 @@
-/** Imports TypeScript that was built in another process: a sandboxed process can start no compiler. */
+/** Imports modules that were built in another process: a sandboxed process can start no compiler. */
 import { registerHooks } from "node:module";
 import { pathToFileURL } from "node:url";
 import { registerOwnModules, MODULE_VERSION } from "../../plugin/resolve.ts";
@@ -15,21 +15,24 @@ function registerBuiltModules(): void {
     load(url, context, next) {
       const built = modules.get(url);
       if (!built) return next(url, context);
-      const format = built.file.endsWith(".cts") ? "commonjs" : "module";
+      const format = /\.c[jt]s$/.test(built.file) ? "commonjs" : "module";
       return { format, source: built.text, shortCircuit: true };
     },
   });
 }
 
-/** Imports a built module. Another version of the same file is a module of its own. */
+/**
+ * Imports a built module. Another version of the same file is a module of its own. `text` may be left out if the module
+ * was imported before.
+ */
 export async function importBuiltModule(
   file: string,
   version: string,
-  text: string,
+  text: string | undefined,
 ): Promise<Record<string, unknown>> {
   registerBuiltModules();
   const url = pathToFileURL(file);
   url.searchParams.set(MODULE_VERSION, version);
-  modules.set(url.href, { file, text });
+  if (text !== undefined) modules.set(url.href, { file, text });
   return (await import(/* @vite-ignore */ url.href)) as Record<string, unknown>;
 }

@@ -4,11 +4,11 @@ import type { CodeError } from "../../vocabulary/debug-notes.ts";
 import type { ConsoleBuffer, ConsoleMessage, Thrown } from "../debug.ts";
 import type { TransformPermissions } from "./permissions.ts";
 
-interface ModuleCall {
+export interface ModuleCall {
   id: number;
   file: string;
   version: string;
-  /** The JavaScript of a TypeScript module; undefined if the child has it already, or the module is JavaScript. */
+  /** The text of the module; undefined if the child has it already. */
   built?: string;
   exportName: string | undefined;
 }
@@ -114,8 +114,8 @@ export interface ModuleTarget {
   owner: string;
   file: string;
   version: string;
-  built?: string;
-  exportName?: string;
+  built: string;
+  exportName: string | undefined;
   permissions: TransformPermissions;
   /** Time to load the module, besides what a call may take. */
   loadMs: number;

@@ -1,5 +1,4 @@
 import { hasSpellings, writeJson } from "../../core/json.ts";
-import type { Logger } from "../../core/log.ts";
 import { ConsoleBuffer } from "../debug.ts";
 import type { Explained } from "../template-context.ts";
 import { createMemoryWatch, createOrphanGuard, startTransformProcess } from "./process.ts";
@@ -41,6 +40,7 @@ interface Task {
   /** Those of a module; an expression has none of these. */
   permissions?: TransformPermissions;
   loadMs?: number;
+  /** The text of the module. */
   built?: string;
   /** True if it was with a child before that ended, maybe through another's doing. */
   repeated: boolean;
@@ -89,12 +89,10 @@ const withPrinted = (result: CallResult, { printed }: Task): CallResult =>
   printed.lines.length > 0 ? { ...result, console: printed } : result;
 
 /** Children that run users' code: started when first needed, ended after a minute without work. */
-export function createTransformPool(options: {
-  log: Logger;
-  env: Record<string, string | undefined>;
-  size?: number;
-}): TransformPool {
-  const size = options.size ?? SIZE;
+export function createTransformPool(
+  env: Record<string, string | undefined>,
+  size = SIZE,
+): TransformPool {
   const children = new Set<Child>();
   let waiting: Task[] = [];
   let nextId = 1;
@@ -102,12 +100,12 @@ export function createTransformPool(options: {
 
   /** Of the modules that ran last: children for expressions are started with the same, so that both can use them. */
   let permissions = NO_MODULES;
-  const memory = createMemoryWatch();
-  const orphans = createOrphanGuard();
+  const watchMemory = createMemoryWatch();
+  const guard = createOrphanGuard();
 
   const spawn = (): Child => {
     const child: Child = {
-      ...startTransformProcess(permissions, options.env),
+      ...startTransformProcess(permissions, env),
       permissions,
       tasks: [],
       timer: undefined,
@@ -120,8 +118,8 @@ export function createTransformPool(options: {
       retired: false,
       timedOut: undefined,
     };
-    memory.add(child.process);
-    orphans.add(child.process);
+    watchMemory(child.process);
+    guard(child.process);
     if (child.channel)
       receiveMessages(child.channel, {
         most: MAX_CHARS,

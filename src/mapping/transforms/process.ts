@@ -37,15 +37,11 @@ export async function memoryFromPs(pids: readonly number[]): Promise<Map<number,
   );
 }
 
-export interface MemoryWatch {
-  add(child: ChildProcess): void;
-}
-
 /**
- * Ends children that use more than 768 MB. They are watched from outside: a child that is busy cannot look, and what a
+ * Creates the watch of children, which ends those that use more than 768 MB. They are watched from outside: a child that is busy cannot look, and what a
  * child that runs users' code reports of itself proves nothing. Windows has neither `/proc` nor `ps`: only the heap is limited there.
  */
-export function createMemoryWatch(): MemoryWatch {
+export function createMemoryWatch(): (child: ChildProcess) => void {
   const children = new Set<ChildProcess>();
   let timer: NodeJS.Timeout | undefined;
 
@@ -73,12 +69,10 @@ export function createMemoryWatch(): MemoryWatch {
     timer.unref();
   };
 
-  return {
-    add(child) {
-      children.add(child);
-      child.once("exit", () => children.delete(child));
-      lookLater();
-    },
+  return (child) => {
+    children.add(child);
+    child.once("exit", () => children.delete(child));
+    lookLater();
   };
 }
 
@@ -154,17 +148,12 @@ export function startTransformProcess(
 const SCRIPT =
   'trap "" HUP INT TERM; pids=; while read -r line; do pids=$line; done; [ -z "$pids" ] || kill -9 $pids';
 
-interface OrphanGuard {
-  /** Takes a child of this process in, until it exits. */
-  add(child: ChildProcess): void;
-}
-
 /**
- * Kills the children of this process that are still there when this process was killed itself. A child that loops never notices
+ * Creates the guard that kills the children of this process that are still there when this process was killed itself. A child that loops never notices
  * that its parent is gone. A shell of its own waits for that, from the first child on and while there is one; a system without
  * `/bin/sh`, and Windows, where children end with their parent, have none.
  */
-export function createOrphanGuard(): OrphanGuard {
+export function createOrphanGuard(): (child: ChildProcess) => void {
   const pids = new Set<number>();
   let shell: ChildProcess | undefined;
 
@@ -192,16 +181,14 @@ export function createOrphanGuard(): OrphanGuard {
     shell = undefined;
   };
 
-  return {
-    add(child) {
-      const { pid } = child;
-      if (pid === undefined) return;
-      pids.add(pid);
+  return (child) => {
+    const { pid } = child;
+    if (pid === undefined) return;
+    pids.add(pid);
+    tell();
+    child.once("exit", () => {
+      pids.delete(pid);
       tell();
-      child.once("exit", () => {
-        pids.delete(pid);
-        tell();
-      });
-    },
+    });
   };
 }

@@ -4,12 +4,12 @@ import { Socket } from "node:net";
 import os from "node:os";
 import v8 from "node:v8";
 import { isRecord, parseJson } from "../../core/json.ts";
-import { importUserModule } from "../../plugin/resolve.ts";
 import { importBuiltModule } from "./built-module.ts";
 import { captureConsole, describeThrown, type Thrown } from "../debug.ts";
 import { evaluateOutside } from "../jsonata/expression.ts";
 import {
   CHANNEL,
+  type ModuleCall,
   moduleKey,
   READY,
   receiveMessages,
@@ -29,7 +29,7 @@ const GRANTS: Record<string, [what: string, field: string]> = {
 };
 
 /** Explains an error of the permission model, with the path that was denied; undefined if it is another error. */
-export function explainDenial(error: unknown): string | undefined {
+function explainDenial(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code, permission, resource } = error as Error & {
     code?: unknown;
@@ -82,7 +82,7 @@ function deny(what: string): never {
 }
 
 /** Takes them away for good, from `import` and `require` alike. They stay as names: packages import what they may never call. */
-export function lockDown(): void {
+function lockDown(): void {
   closeInheritedFiles();
   for (const [owner, names] of TAKEN)
     for (const name of names)
@@ -105,22 +105,14 @@ setSourceMapsSupport(true, { nodeModules: false, generatedCode: false });
 process.on("unhandledRejection", () => undefined);
 process.on("uncaughtException", () => undefined);
 
-const built = new Map<string, string>();
 const loaded = new Map<string, Promise<Record<string, unknown>>>();
-async function importModule(file: string, version: string): Promise<Record<string, unknown>> {
-  const typescript = built.get(moduleKey({ file, version }));
-  if (typescript) return importBuiltModule(file, version, typescript);
-  const { module } = await importUserModule(file);
-  if (module.ok) return module.exports;
-  throw module.error;
-}
 
 /** One import for each version of a file: a call that finds it there looks at no file. */
-function load(file: string, version: string): Promise<Record<string, unknown>> {
-  const key = moduleKey({ file, version });
+function load(call: ModuleCall): Promise<Record<string, unknown>> {
+  const key = moduleKey(call);
   const known = loaded.get(key);
   if (known) return known;
-  const module = importModule(file, version);
+  const module = importBuiltModule(call.file, call.version, call.built);
   loaded.set(key, module);
   module.catch(() => loaded.delete(key));
   return module;
@@ -174,11 +166,10 @@ async function answer(call: TransformCall): Promise<Reply> {
           ...(result.isTooLong && { isTooLong: true }),
         };
   }
-  if (call.built) built.set(moduleKey(call), call.built);
   let module: Record<string, unknown>;
   try {
     const isLoaded = loaded.has(moduleKey(call));
-    module = await load(call.file, call.version);
+    module = await load(call);
     // From here on the time is the call's.
     if (!isLoaded) send({ id: call.id, loaded: true });
   } catch (error) {

@@ -7,15 +7,14 @@ import { fileInside } from "../../core/files.ts";
 import { isRecord } from "../../core/json.ts";
 import { lazy } from "../../core/lazy.ts";
 import { codeError, type Thrown } from "../debug.ts";
-import { compileExpression } from "../jsonata/expression.ts";
-import { findCompileProblem, hashModule, type ModuleProblem, prepareModule } from "./build.ts";
+import { compileExpression, type JsonataRunner } from "../jsonata/expression.ts";
+import { hashModule, type ModuleProblem, prepareModule } from "./build.ts";
 import type { TransformPool } from "./pool.ts";
 import type { CallFailure, CallResult, ModuleTarget } from "./messages.ts";
 import { NOTES, type TemplateContext } from "../template-context.ts";
 import {
   checkPlaces,
   createPermissions,
-  type GrantedPermissions,
   type SecretPlace,
   type TransformPermissions,
 } from "./permissions.ts";
@@ -26,10 +25,13 @@ export type TransformOutcome =
   | { ok: false; message: string };
 export interface CompiledTransform {
   run(scope: TemplateContext): Promise<TransformOutcome>;
-  /** The files of the module that are known, whose change means a new snapshot. */
-  files?(): Promise<readonly string[]>;
-  /** Loads the module and says what is wrong with it. */
-  check?(): Promise<ModuleProblem | undefined>;
+  /** Absent for an expression. */
+  module?: {
+    /** The name that the mapping has for it. */
+    name: string;
+    /** Loads the module: what is wrong with it, and its files, whose change means a new snapshot. */
+    check(): Promise<{ files: readonly string[]; problem?: ModuleProblem | undefined }>;
+  };
 }
 
 const FIELDS =
@@ -120,35 +122,24 @@ function note(
   });
 }
 
-/**
- * Builds the whole reason that a module cannot be loaded: the compiler's message, else the error that it threw and its
- * place.
- */
-async function toLoadProblem(thrown: Thrown, file: string, folder: string): Promise<ModuleProblem> {
+/** Builds the whole reason that a module cannot be loaded: the error that it threw and its place. */
+function toLoadProblem(thrown: Thrown, folder: string): ModuleProblem {
   // There is no event yet that the message could quote.
   const { message, frames = [] } = codeError(thrown, folder);
-  const compileProblem = frames.length > 0 ? undefined : await findCompileProblem(file, folder);
-  if (compileProblem) return compileProblem;
   const [said = "", ...more] = message.split("\n");
   const detail = [...more, ...frames.map((frame) => `at ${frame}`)].join("\n");
   return { message: `cannot be loaded: ${said}`, ...(detail === "" ? {} : { detail }) };
 }
 
 /** Returns the problem of a module that was loaded to be checked; undefined if there is none. */
-function toProblem(
-  result: CallResult,
-  file: string,
-  folder: string,
-): ModuleProblem | undefined | Promise<ModuleProblem> {
+function toProblem(result: CallResult, folder: string): ModuleProblem | undefined {
   if (result.ok || result.reason === "closed") return undefined;
   // A machine that is busy, or short of memory, may do so as well.
   if (result.reason === "died")
     return { message: `${REASONS.died} when it was loaded`, transient: true };
   if (TRANSIENT.includes(result.reason))
     return { message: REASONS[result.reason], transient: true };
-  return result.thrown
-    ? toLoadProblem(result.thrown, file, folder)
-    : { message: REASONS[result.reason] };
+  return result.thrown ? toLoadProblem(result.thrown, folder) : { message: REASONS[result.reason] };
 }
 
 export interface TransformCompileOptions {
@@ -164,55 +155,34 @@ export interface TransformCompileOptions {
   loadMs: number;
   timeoutMs: number;
   pool: TransformPool;
+  /** Runs expressions that may not run in this process. */
+  runner: JsonataRunner;
 }
 
-/** Compiles the transforms of one config. */
-export interface TransformCompiler {
-  compile(
-    id: string,
-    transform: NonNullable<MappingConfig["transform"]>,
-  ): ReturnType<typeof compileTransform>;
-  /** Loads the modules, unless their folder cannot be kept apart from the config and the state. Gives the files of each. */
-  check(mappings: readonly CheckedMapping[]): Promise<{
-    issues: Issue[];
-    warnings: Issue[];
-    modules: Map<string, readonly string[]>;
-  }>;
-}
-
-/** A mapping whose module is checked, and its place in the config. */
-interface CheckedMapping {
-  at: string;
-  config: Pick<MappingConfig, "transform">;
-  transform: CompiledTransform | undefined;
-}
-
-/** Creates what compiles the transforms of a config. `granted`: what its modules may do. */
-export function createTransformCompiler({
-  granted,
-  ...options
-}: Omit<TransformCompileOptions, "id" | "permissions"> & {
-  granted: GrantedPermissions;
-}): TransformCompiler {
-  const permissions = createPermissions(options.transformsDir, granted);
-  return {
-    compile: (id, transform) => compileTransform(transform, { ...options, id, permissions }),
-    async check(mappings) {
-      const modules = new Map<string, readonly string[]>();
-      const withModules = mappings.filter(({ transform }) => transform?.check);
-      if (withModules.length === 0) return { issues: [], warnings: [], modules };
-      const places = checkPlaces(permissions, options.secretPlaces ?? []);
-      if (places.issues.length > 0) return { ...places, modules };
-      for (const { transform, config } of withModules)
-        if (config.transform && "module" in config.transform)
-          modules.set(config.transform.module, (await transform?.files?.()) ?? []);
-      const found = await Promise.all(withModules.map(({ transform }) => transform?.check?.()));
-      const issues = found.flatMap((problem, index) =>
-        problem ? [{ path: `${withModules[index]?.at}.transform.module`, ...problem }] : [],
-      );
-      return { issues, warnings: places.warnings, modules };
-    },
-  };
+/**
+ * Loads the modules of mappings, unless their folder cannot be kept apart from the config and the state. Returns the files
+ * of each. `at`: the place of a mapping in the config.
+ */
+export async function checkModules(
+  mappings: readonly { info: { at: string }; transform: CompiledTransform | undefined }[],
+  permissions: TransformPermissions,
+  secretPlaces: readonly SecretPlace[] = [],
+): Promise<{ issues: Issue[]; warnings: Issue[]; modules: Map<string, readonly string[]> }> {
+  const modules = new Map<string, readonly string[]>();
+  const found = mappings.flatMap(({ info: { at }, transform }) =>
+    transform?.module ? [{ at, ...transform.module }] : [],
+  );
+  if (found.length === 0) return { issues: [], warnings: [], modules };
+  const places = checkPlaces(permissions, secretPlaces);
+  if (places.issues.length > 0) return { ...places, modules };
+  const checked = await Promise.all(
+    found.map(async ({ at, name, check }) => ({ at, name, ...(await check()) })),
+  );
+  for (const { name, files } of checked) modules.set(name, files);
+  const issues = checked.flatMap(({ at, problem }) =>
+    problem ? [{ path: `${at}.transform.module`, ...problem }] : [],
+  );
+  return { issues, warnings: places.warnings, modules };
 }
 
 /** Compiles a mapping's transform: a module in a child process, or an expression behind guards. */
@@ -222,10 +192,8 @@ export function compileTransform(
 ):
   | { ok: true; transform: CompiledTransform }
   | { ok: false; field: string; message: string; detail?: string } {
-  const { id, pool, timeoutMs } = options;
   if ("jsonata" in transform) {
-    const runner = (source: string, input: Record<string, unknown>, now: number) =>
-      pool.runExpression({ owner: id, source, input, now, timeoutMs });
+    const { runner } = options;
     const compiled = compileExpression(transform.jsonata, { runner, field: "transform.jsonata" });
     if (!compiled.ok) return { ...compiled, field: "jsonata" };
     const allowed = FIELDS.filter((field) => field !== "instructions");
@@ -247,45 +215,23 @@ export function compileTransform(
         field: "module",
         message: `the folder ${dirname(file)} of the plugin's module ${opening.message}`,
       };
-    return { ok: true, transform: toModuleTransform(transform, file, { ...options, permissions }) };
+    return { ok: true, transform: moduleTransform(transform, file, { ...options, permissions }) };
   }
   const found = fileInside(options.transformsDir, transform.module);
-  if (found.ok) return { ok: true, transform: toModuleTransform(transform, found.file, options) };
+  if (found.ok) return { ok: true, transform: moduleTransform(transform, found.file, options) };
   return options.moduleHashes
-    ? { ok: true, transform: NOT_RUN }
+    ? { ok: true, transform: { run: async () => CHANGED } }
     : { ok: false, field: "module", message: found.message };
 }
 
 /** The error of a transform whose module has changed since it was recorded. */
 export const MODULE_CHANGED = "the transform's module has changed since, and was not run";
-
-const NOT_RUN: CompiledTransform = { run: async () => ({ ok: false, message: MODULE_CHANGED }) };
-
-type ModuleName = { module: string; export?: string | undefined };
-
-function toModuleTransform(
-  name: ModuleName,
-  file: string,
-  options: TransformCompileOptions,
-): CompiledTransform {
-  const { moduleHashes, permissions } = options;
-  if (!moduleHashes) return moduleTransform(name, file, options);
-  return {
-    // The file may change at any time: it is looked at before each run.
-    async run(scope) {
-      const prepared = await prepareModule(file, permissions).catch(() => undefined);
-      const isSame =
-        prepared?.ok && hashModule([file, ...prepared.files]) === moduleHashes.get(name.module);
-      return (isSame ? moduleTransform(name, file, options) : NOT_RUN).run(scope);
-    },
-    check: async () => undefined,
-  };
-}
+const CHANGED: TransformOutcome = { ok: false, message: MODULE_CHANGED };
 
 function moduleTransform(
-  { module, export: exportName }: ModuleName,
+  { module: name, export: exportName }: { module: string; export?: string | undefined },
   file: string,
-  { id, permissions, loadMs, timeoutMs, pool }: TransformCompileOptions,
+  { id, permissions, loadMs, timeoutMs, pool, moduleHashes }: TransformCompileOptions,
 ): CompiledTransform {
   const prepare = lazy(() => prepareModule(file, permissions));
   /** Calls the pool with the module, once it is compiled. */
@@ -296,36 +242,40 @@ function moduleTransform(
     if (!prepared.ok)
       return { ok: false, reason: "load", thrown: { message: prepared.message, stack: "" } };
     const { version, built } = prepared;
-    const target: ModuleTarget = { owner: id, file, version, permissions, loadMs, timeoutMs };
-    if (exportName !== undefined) target.exportName = exportName;
-    return call(built ? { ...target, built } : target);
+    return call({ owner: id, file, version, built, exportName, permissions, loadMs, timeoutMs });
   };
   return {
     async run(scope) {
+      if (moduleHashes) {
+        // The file may change at any time: it is looked at before each run.
+        prepare.reset();
+        const prepared = await prepare();
+        if (!prepared.ok || hashModule([file, ...prepared.files]) !== moduleHashes.get(name))
+          return CHANGED;
+      }
       const result = await withModule((target) => pool.runModule({ ...target, input: scope }));
       note(result, permissions.folder, scope);
       const read = result.ok
         ? readResult(result.value, FIELDS)
         : { ok: false as const, message: REASONS[result.reason] };
-      return read.ok ? read : { ok: false, message: `the transform ${module} ${read.message}` };
+      return read.ok ? read : { ok: false, message: `the transform ${name} ${read.message}` };
     },
-    async check() {
-      const prepared = await prepare();
-      if (!prepared.ok)
-        return {
-          message: prepared.message,
-          ...(prepared.detail === undefined ? {} : { detail: prepared.detail }),
-        };
-      let result: CallResult | undefined;
-      for (let tries = 0; tries < LOAD_TRIES; tries++) {
-        result = await withModule((target) => pool.checkModule(target));
-        if (result.ok || !TRANSIENT.includes(result.reason)) break;
-      }
-      return result && toProblem(result, file, permissions.folder);
-    },
-    async files() {
-      const prepared = await prepare();
-      return prepared.ok ? [file, ...prepared.files] : [file];
+    module: {
+      name,
+      async check() {
+        if (moduleHashes) return { files: [] };
+        const prepared = await prepare();
+        if (!prepared.ok) {
+          const { ok: _ok, ...problem } = prepared;
+          return { files: [file], problem };
+        }
+        const files = [file, ...prepared.files];
+        let result: CallResult;
+        let tries = 0;
+        do result = await withModule((target) => pool.checkModule(target));
+        while (!result.ok && TRANSIENT.includes(result.reason) && ++tries < LOAD_TRIES);
+        return { files, problem: toProblem(result, permissions.folder) };
+      },
     },
   };
 }

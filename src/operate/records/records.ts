@@ -8,7 +8,6 @@ import {
 } from "../../store/types.ts";
 import { findWaitReason } from "../../turns/hold.ts";
 import { byId, found, given, searchPage, unwrap, type PageQuery } from "./operation.ts";
-import { previewReplay } from "../../intake/replay.ts";
 import type { ReplayOptions } from "../../intake/types.ts";
 import { unknownId } from "../../vocabulary/unknown-id.ts";
 import type { AdminDeps } from "../types.ts";
@@ -48,24 +47,21 @@ export async function showEvent({ store }: AdminDeps, id: string) {
   return { event: eventDetail(event, await runStatuses(store, event)) };
 }
 
-type AskedReplay = ReplayOptions & { dryRun: boolean };
-
 /** Replays one event with the current mappings, or with `dryRun` says what that would do. */
 export async function replayOne(
-  { store, replay, snapshot, clock }: AdminDeps,
+  { store, replay }: AdminDeps,
   id: string,
-  { dryRun, ...options }: AskedReplay,
+  options: ReplayOptions,
 ): ReturnType<AdminDeps["replay"]> {
   const event = await store.events.get(id);
-  if (!event) return { ok: false, failure: unknownId("event", id) };
-  return dryRun ? previewReplay(event, options, snapshot(), clock.now()) : replay(event, options);
+  return event ? replay(event, options) : { ok: false, failure: unknownId("event", id) };
 }
 
 /**
  * Does as `replayOne`.
  * @throws RouseError `not_found` if the event or its body is not there, `usage` if it has no action of that number.
  */
-export const replayEvent = async (deps: AdminDeps, id: string, options: AskedReplay) => ({
+export const replayEvent = async (deps: AdminDeps, id: string, options: ReplayOptions) => ({
   result: unwrap(await replayOne(deps, id, options)).result,
 });
 

@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from "node:util";
 import { readRecordedInput } from "../../intake/replay.ts";
 import type { Snapshot } from "../../intake/types.ts";
 import type { MappingInput } from "../../mapping/types.ts";
-import { getEffect, type Effect, type EffectAction } from "../../intake/resolve.ts";
+import { getEffect, type Effect } from "../../intake/resolve.ts";
+import type { ValidItem } from "../../intake/types.ts";
 import { getFields, UUID_END } from "../what-if/changes.ts";
 import {
   toRecordedHook,
@@ -35,7 +36,7 @@ function steadySession(session: string, given: string): string {
 export const toTextLines = (text: string): string | string[] =>
   text.includes("\n") ? text.split("\n") : text;
 
-function toExpected(effect: EffectAction, given: string): ExpectedAction {
+function toExpected(effect: ValidItem, given: string): ExpectedAction {
   const { message: _message, marked, session, ...rest } = getFields(effect);
   const fields: Record<string, string | number | boolean | null> = {
     ...rest,

@@ -1,5 +1,6 @@
 import { markOutside, plainText } from "../../core/text.ts";
-import type { Effect, EffectAction } from "../../intake/resolve.ts";
+import type { Effect } from "../../intake/resolve.ts";
+import type { ValidItem } from "../../intake/types.ts";
 
 /** The end of a session key that is made for each event. */
 export const UUID_END = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
@@ -14,8 +15,8 @@ interface ComparedFields {
 }
 
 /** Lists the fields of an action, each with its value or null, as the run would have them. */
-export function getFields({ action, ...keys }: EffectAction): ComparedFields {
-  const [dedupeKey, batchKey] = [keys.dedupeKey ?? null, keys.batchKey ?? null];
+export function getFields({ action, key, batch }: ValidItem): ComparedFields {
+  const [dedupeKey, batchKey] = [key?.key ?? null, batch?.key ?? null];
   if (action.kind === "wake") {
     const { text, agentId, mode, unsafe } = action;
     const message = plainText(text);
@@ -79,7 +80,7 @@ export interface Change {
   before: ChangeValues;
   after: ChangeValues;
   /** The action that starts, or that does not. */
-  action?: EffectAction;
+  action?: ValidItem;
 }
 
 /** The fields that each kind of change compares. */
@@ -98,13 +99,13 @@ const cut = (value: unknown): unknown =>
     ? `${value.slice(0, MAX_TEXT)}… (${value.length} characters)`
     : value;
 
-const getMapping = ({ action }: EffectAction): string | null => action.mapping ?? null;
+const getMapping = ({ action }: ValidItem): string | null => action.mapping ?? null;
 
 const pick = (fields: Partial<ComparedFields>, names: readonly string[]): ChangeValues =>
   Object.fromEntries(names.map((name) => [name, cut(fields[name] ?? null)]));
 
 /** Describes an action that starts, stops, or is another mapping's. */
-function describeAction(made: EffectAction): ChangeValues {
+function describeAction(made: ValidItem): ChangeValues {
   const { marked: _marked, message, ...fields } = getFields(made);
   const given = Object.entries(fields).filter(([, value]) => value !== null);
   return { mapping: getMapping(made), ...Object.fromEntries(given), message: cut(message) };
@@ -121,8 +122,8 @@ const isRefusal = ({ outcome }: Effect): boolean => outcome === "rejected" || ou
 
 /** Compares the fields of an action that one mapping makes before and after. `isSame` says of two session keys that they mean the same. */
 function compareFields(
-  before: EffectAction,
-  after: EffectAction,
+  before: ValidItem,
+  after: ValidItem,
   isSameSession: (a: string, b: string) => boolean,
 ): Change[] {
   const [old, next]: [Partial<ComparedFields>, Partial<ComparedFields>] = [
@@ -164,11 +165,11 @@ function compareMissing(mapping: string | null, before: WithMissing, after: With
 
 /** Takes for each action of `actions` the first of `others` that `fits`, out of `others`. */
 function pair(
-  actions: readonly EffectAction[],
-  others: EffectAction[],
-  fits: (a: EffectAction, b: EffectAction) => boolean,
-): { pairs: [EffectAction, EffectAction][]; rest: EffectAction[] } {
-  const pairs: [EffectAction, EffectAction][] = [];
+  actions: readonly ValidItem[],
+  others: ValidItem[],
+  fits: (a: ValidItem, b: ValidItem) => boolean,
+): { pairs: [ValidItem, ValidItem][]; rest: ValidItem[] } {
+  const pairs: [ValidItem, ValidItem][] = [];
   const rest = actions.filter((action) => {
     const at = others.findIndex((other) => fits(action, other));
     const [found] = at < 0 ? [] : others.splice(at, 1);
