@@ -8,6 +8,9 @@ export const decodeEntities = (text: string): string => decodeHTML(text.replace(
 
 /** Elements whose content nobody sees. */
 const HIDDEN = /^(?:script|style|title|template|noscript|object|svg)$/;
+/** Styles of elements that are not seen, such as the lines for lists of mails. */
+const UNSEEN =
+  /\sstyle\s*=\s*["'](?:[^"']*[;\s])?(?:display\s*:\s*none|mso-hide\s*:\s*all|max-height\s*:\s*0(?:px)?\s*[;!"'])/i;
 /** Elements that begin a line, and those that have an empty line around them. */
 const LINES = /^(?:br|div|tr|li|hr|d[td]|option|section|article|header|footer|address)$/;
 const BLOCKS = /^(?:p|h[1-6]|[uod]l|table|blockquote|pre|form|figure)$/;
@@ -82,6 +85,8 @@ export function htmlToText(html: string): string {
   let at = 0;
   /** From here on no tag ends: all is text. */
   let unclosed = html.length;
+  /** The names of elements of which an unseen one does not end, as pictures do not. */
+  const endless = new Set<string>();
   while (at < html.length) {
     const open = html.indexOf("<", at);
     if (open < 0 || open >= unclosed) {
@@ -111,7 +116,11 @@ export function htmlToText(html: string): string {
     const name = (named[2] ?? "").toLowerCase();
     const closing = named[1] === "/";
     if (name === "pre") lines.isExact = !closing;
-    if (!closing && HIDDEN.test(name)) at = afterElement(html, name, at);
+    const isUnseen = !closing && !endless.has(name) && UNSEEN.test(html.slice(open, at));
+    const behind = isUnseen ? afterUnseen(html, name, at) : undefined;
+    if (isUnseen && behind === undefined) endless.add(name);
+    if (behind !== undefined) at = behind;
+    else if (!closing && HIDDEN.test(name)) at = afterElement(html, name, at);
     else if (BLOCKS.test(name)) lines.end(2);
     else if (LINES.test(name)) lines.end(1, name === "br");
     else if (name === "td" || name === "th") lines.text(" ");
@@ -128,6 +137,18 @@ export function htmlToText(html: string): string {
     if (name === "li" && !closing) lines.text("- ");
   }
   return lines.toString();
+}
+
+/** Behind an unseen element, which may have others of its name in it; undefined if it does not end. */
+function afterUnseen(html: string, name: string, from: number): number | undefined {
+  const tags = new RegExp(`<(/?)${name}(?![a-z0-9:-])[^<>]*>?`, "gi");
+  tags.lastIndex = from;
+  let depth = 1;
+  for (let found = tags.exec(html); found; found = tags.exec(html)) {
+    depth += found[1] === "/" ? -1 : 1;
+    if (depth === 0) return tags.lastIndex;
+  }
+  return undefined;
 }
 
 /** Behind the end tag of a hidden element, or the end of all. */

@@ -52,7 +52,7 @@ export function cut(text: string, maxBytes: number): string {
 
 function createDecoder(charset: string): InstanceType<typeof TextDecoder> | undefined {
   try {
-    return new TextDecoder(charset);
+    return new TextDecoder(charset.replace(/^cp932$/i, "shift_jis"));
   } catch {
     return undefined;
   }
@@ -94,9 +94,9 @@ function wordBytes(encoding: string, text: string): Buffer {
 export function decodeHeader(value: string): string {
   const unfolded = value.replace(/\r?\n(?=[ \t])/g, "");
   // White space between encoded words is no part of the text, and a character may be spread over two of them.
-  const joined = unfolded.replace(/(=\?[^?\s]{1,80}\?[bBqQ]\?[^?\s]*\?=)\s+(?==\?)/g, "$1");
-  return joined.replace(/(?:=\?[^?\s]{1,80}\?[bBqQ]\?[^?\s]*\?=)+/g, (run) => {
-    const words = [...run.matchAll(/=\?([^?*\s]{1,80})(?:\*[^?\s]*)?\?([bBqQ])\?([^?\s]*)\?=/g)];
+  const joined = unfolded.replace(/(=\?[^?\s]{1,80}\?[bBqQ]\?[^?]*\?=)\s+(?==\?)/g, "$1");
+  return joined.replace(/(?:=\?[^?\s]{1,80}\?[bBqQ]\?[^?]*\?=)+/g, (run) => {
+    const words = [...run.matchAll(/=\?([^?*\s]{1,80})(?:\*[^?\s]*)?\?([bBqQ])\?([^?]*)\?=/g)];
     const texts: { charset: string; bytes: Buffer[] }[] = [];
     for (const [, charset = "", encoding = "", text = ""] of words) {
       const last = texts.at(-1);
@@ -116,6 +116,12 @@ function shownHeader(message: GmailMessage, name: string): string {
   return cut(clean(value).replace(/\s+/g, " ").trim(), MAX_HEADER_BYTES);
 }
 
+const isAttached = (part: MimePart): boolean =>
+  (part.filename ?? "") !== "" ||
+  /^\s*attachment/i.test(getHeader(part, "content-disposition") ?? "");
+
+/** A longer text is no hint. */
+const MAX_HINT = 300;
 /** Mails are nested a few levels deep; more is somebody's joke. */
 const MAX_DEPTH = 30;
 
@@ -133,8 +139,8 @@ function toText(part: MimePart, data: string): string {
 }
 
 /**
- * Reads the text of a mail as its reader sees it: of alternatives the best one that is not blank, of other parts each, since
- * pictures and the footers of lists stand between and behind texts. Attachments are not read.
+ * Reads the text of a mail as its reader sees it: of alternatives the best one that is not blank, and no hint to see another;
+ * of other parts each, since pictures and footers of lists stand between and behind texts. Attachments are not read.
  */
 export async function readMailText(
   part: MimePart,
@@ -142,10 +148,7 @@ export async function readMailText(
   depth = 0,
 ): Promise<string> {
   const type = part.mimeType?.toLowerCase() ?? "";
-  const isAttached =
-    (part.filename ?? "") !== "" ||
-    /^\s*attachment/i.test(getHeader(part, "content-disposition") ?? "");
-  if (type.startsWith("text/")) return isAttached ? "" : toText(part, await getData(part));
+  if (type.startsWith("text/")) return isAttached(part) ? "" : toText(part, await getData(part));
   // An attached mail has a body of its own.
   if (type === "message/rfc822" || depth > MAX_DEPTH) return "";
   const parts = part.parts ?? [];
@@ -153,13 +156,17 @@ export async function readMailText(
     type === "multipart/alternative"
       ? parts.toSorted((a, b) => getRank(a) - getRank(b)).map((one) => [one])
       : [parts.filter((one) => getRank(one) < 2), parts.filter((one) => getRank(one) === 2)];
+  let best = "";
   for (const choice of choices) {
+    if (best !== "" && choice.some((one) => getRank(one) === 2)) break;
     const texts: string[] = [];
     for (const one of choice) texts.push(await readMailText(one, getData, depth + 1));
     const text = texts.filter((one) => one.trim() !== "").join("\n\n");
-    if (text !== "") return text;
+    const isBetter = text.length > best.length * 2 || /\bhtml\b/i.test(best);
+    if (text !== "" && isBetter) best = text;
+    if (best !== "" && (type !== "multipart/alternative" || best.length >= MAX_HINT)) break;
   }
-  return "";
+  return best;
 }
 
 function getDate({ internalDate }: GmailMessage): string {

@@ -58,6 +58,21 @@ describe("the text of a mail", () => {
     ["text around a picture", many("mixed", plain, pdf, plain), "plain\n\nplain"],
     ["an invitation behind text", many("mixed", plain, part("text/calendar", "BEGIN")), "plain"],
     ["an invitation alone", many("mixed", part("text/calendar", "BEGIN"), pdf), "BEGIN"],
+    [
+      "a hint to look at the page",
+      many("alternative", part("text/plain", "This needs HTML."), html),
+      "rich",
+    ],
+    [
+      "a hint that is short",
+      many(
+        "alternative",
+        part("text/plain", "View in browser."),
+        part("text/html", "<p>The crane is repaired until the end of May.</p>"),
+        part("text/calendar", "BEGIN"),
+      ),
+      "The crane is repaired until the end of May.",
+    ],
     ["attachments and an attached mail", many("mixed", attached, disposed, inner), ""],
     ["an attachment before text", many("mixed", attached, plain), "plain"],
   ])("is what its reader sees: %s", async (_name, payload, text) => {
@@ -114,6 +129,10 @@ describe("HTML as text", () => {
     ['<a href="x"">a quote</a> too <b class="y">many</b>', "a quote too many"],
     ["<pre>\na\n  b <b>c</b>\n\nd</pre>e  f", "a\n  b c\n\nd\n\ne f"],
     ["@&#8203;ann", "@ann"],
+    ['<div style="display:none;x:y">pre<div>in</div>view</div><p>Text', "Text"],
+    ["<span style='max-height: 0px !important'>pre</span>Text", "Text"],
+    ['<td style="font-size:0"><b>Text</b></td>', "Text"],
+    ['<img style="display:none">One <p style="display:none">Two', "One\n\nTwo"],
     ["", ""],
   ])("%s", (html, text) => {
     expect(htmlToText(html)).toBe(text);
@@ -130,6 +149,8 @@ describe("HTML as text", () => {
     "&",
     "<a href=x>",
     "<p ",
+    "<p style='display:none'>",
+    "<b style='display:none'></b>",
     " ",
   ])("takes time in proportion to its length: %s…", (piece) =>
     expectProportional(
@@ -162,6 +183,7 @@ describe("headers", () => {
     // One character in two words.
     ["=?utf-8?q?=E2=82?=\r\n =?utf-8?q?=AC?=", "€"],
     ["=?utf-8*en?Q?a?=", "a"],
+    ["=?utf-8?Q?two words?= =?cp932?B?jWA=?=", "two words港"],
     ["=?broken", "=?broken"],
     ["folded\r\n line", "folded line"],
   ])("%s", (value, text) => {
