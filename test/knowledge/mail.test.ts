@@ -129,6 +129,54 @@ it("a mail whose text is only a hint to look at its page is read by the page", a
   ]);
 });
 
+it.each<[what: string, fields: string, body: string, lines: string[]]>([
+  [
+    "is not in the UTF-8 that it names",
+    "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable",
+    "Die Stra=DFe ist f=FCr alle.",
+    ["Die Straße ist für alle."],
+  ],
+  [
+    "is in UTF-8 although it names another character set",
+    "Subject: =?iso-8859-1?Q?Gr=C3=BC=C3=9Fe?=\r\nContent-Type: text/plain; charset=iso-8859-1\r\nContent-Transfer-Encoding: quoted-printable",
+    "Die Stra=C3=9Fe, =C3=84=E2=80=93=C3=96.",
+    ["Grüße", "Die Straße, Ä–Ö."],
+  ],
+  [
+    "is an invitation alone",
+    "Content-Type: text/calendar",
+    "BEGIN:VCALENDAR\r\nSUMMARY:Crane\\, re\r\n pair\\nat noon\r\nEND:VCALENDAR",
+    ["Attached: file-1", "BEGIN:VCALENDAR", "SUMMARY:Crane, repair at noon", "END:VCALENDAR"],
+  ],
+  [
+    "is laid out by tables, with lines that are not seen",
+    "Content-Type: text/html",
+    `<div style="display:none">Preview &zwnj; &zwnj;</div><table><tr><td><table><tr><td><h1>News</h1><p>One &zwnj;</p><p>Two</p></td></tr></table></td></tr></table><table><tr><th>Berth</th><th>Fee</th></tr><tr><td>North</td><td>12</td></tr></table>`,
+    ["News", "One", "Two", "Berth | Fee", "North | 12"],
+  ],
+  [
+    "goes to a group of people",
+    "To: Crew: ada@b.example, bo@b.example;",
+    "Noon.",
+    ["To: Crew <ada@b.example>, <bo@b.example>", "Noon."],
+  ],
+  [
+    "came back, and is signed",
+    "Content-Type: multipart/report; boundary=B",
+    "--B\r\n\r\nFailed.\r\n--B\r\nContent-Type: message/delivery-status\r\n\r\nStatus: 5.1.1\r\n--B\r\nContent-Type: application/pgp-signature; name=a.asc\r\n\r\niQEz\r\n--B--",
+    ["Failed.", "Attached: file-1", "Status: 5.1.1"],
+  ],
+])("a mail that %s is read", async (_what, fields, body, lines) => {
+  const mail = `\ufeffFrom: a@b.example\r\n${fields}\r\n\r\n${body}\r\n`;
+  const read = (await readPassages("a.eml", mail)).lines;
+  expect(read.filter((line) => line !== "From: <a@b.example>")).toEqual(lines);
+});
+
+it("a mail whose text says that it needs HTML is read by a page that is short", async () => {
+  const mail = `From: a@b.example\r\nContent-Type: multipart/alternative; boundary=B\r\n\r\n--B\r\n\r\nThis mail needs HTML.\r\n--B\r\nContent-Type: text/html\r\n\r\n<p>Noon.</p>\r\n--B--\r\n`;
+  expect((await readPassages("a.eml", mail)).lines.slice(1)).toEqual(["Noon."]);
+});
+
 it("an Outlook mail is read with its attachments", async () => {
   const file = msg({
     subject: "Berths – 港口",

@@ -13,20 +13,23 @@ import { domBlocks, parseDom } from "./html.ts";
 import { MAIL_START } from "./sniff.ts";
 import { paragraphs } from "./text.ts";
 
-const person = ({ name, address }: Partial<Address>): string =>
-  [name, address && `<${address}>`].filter(Boolean).join(" ");
+const person = ({ name, address, group = [] }: Partial<Address>): string =>
+  [name, address && `<${address}>`, group.map(person).join(", ")].filter(Boolean).join(" ");
 
 const MAX_DEPTH = 3;
 const MAX_ATTACHED = 50;
 
-/** The bytes of an attachment; undefined for pictures that stand in the mail's text, and for parts of its format, which have no name. */
+/** The bytes of an attachment; undefined for pictures that stand in the mail's text, and for parts of its format. */
 function toDocument(
   { filename, mimeType, disposition, content }: Attachment,
   index: number,
 ): AttachedDocument | undefined {
   const isMail = mimeType === "message/rfc822";
   const isPicture = disposition === "inline" && mimeType.startsWith("image/");
-  if (!isMail && disposition !== "attachment" && (!filename || isPicture)) return undefined;
+  // Mails that bounce have the reason in a part without a name.
+  const isFormat = !mimeType.startsWith("message/") && (!filename || isPicture);
+  if (mimeType.endsWith("-signature") || (disposition !== "attachment" && isFormat))
+    return undefined;
   const bytes =
     typeof content === "string"
       ? Buffer.from(content)
@@ -82,7 +85,7 @@ const countLetters = (blocks: readonly TextBlock[]): number =>
 
 /** The blocks of a mail: its head in words, its text, and what is attached. */
 async function readMail(mail: Mail, source: ExtractSource): ReturnType<ExtractFormat> {
-  const { subject, from, to = [], cc = [], date, text, html, attachments } = mail;
+  const { subject, from, to = [], cc = [], date, text = "", html, attachments } = mail;
   const head = [
     from && `From: ${person(from)}`,
     to.length > 0 && `To: ${to.map(person).join(", ")}`,
@@ -93,33 +96,48 @@ async function readMail(mail: Mail, source: ExtractSource): ReturnType<ExtractFo
   if (subject) blocks.push({ kind: "heading", text: subject, level: 1 });
   if (head.length > 0) blocks.push({ kind: "row", text: head.join("\n") });
   // Quotes of earlier mails stay: often they hold the question.
-  const plain = [...paragraphs(text ?? "")];
+  const plain = [...paragraphs(text)];
   const isShort = countLetters(plain) < MAX_HINT;
   const { body } = html && isShort ? await parseDom(html) : { body: null };
   const page = body ? [...domBlocks(body)] : [];
   // The text of some is a hint to look at the page, which has what is said.
-  blocks.push(...(countLetters(page) > countLetters(plain) * 2 ? page : plain));
-  blocks.push(...(await readAttachments(attachments, source)));
+  const isHint = countLetters(page) > countLetters(plain) * 2 || /\bhtml\b/i.test(text);
+  const said = isHint && page.length > 0 ? page : plain;
+  // An invitation may be all that a mail has.
+  const [first] = attachments;
+  if (said.length === 0 && first?.mimeType === "text/calendar") first.disposition = "attachment";
+  blocks.push(...said, ...(await readAttachments(attachments, source)));
   return { title: subject ?? null, blocks };
 }
 
 /** The names that programs give a character set that they do not know; UTF-8 is the most likely one. */
 const NO_CHARSET = /charset *= *"?(?:us-ascii|(?:x-)?unknown(?:-8bit)?)\b"?/gi;
+/** A character set, in the field of a part or in an encoded word. */
+const CHARSET = /(charset *= *"?|=\?)(?:utf-?8|(?:iso-8859|windows|cp)-?\d+)\b/gi;
+
+const FIELDS = ["subject", "text", "html"] as const;
+const SPOILT = /\ufffd|[\u00c2-\u00f4][\u0080-\u00bf\u0152-\u0192\u02c6-\u2122]/g;
+/** Counts characters that were not decoded, and those of UTF-8 that was read byte by byte. */
+const countSpoilt = (text = ""): number => text.match(SPOILT)?.length ?? 0;
 
 /** A mail as it is sent over the internet (RFC 5322). */
 export const extractEml: ExtractFormat = async (source) => {
   const { default: PostalMime } = await optional("postal-mime", () => import("postal-mime"));
-  const written = source.bytes.toString("latin1").replace(NO_CHARSET, "charset=utf-8");
-  const bytes = Buffer.from(written, "latin1");
-  const mail = await PostalMime.parse(bytes);
-  const lost = (["subject", "text", "html"] as const).filter((field) =>
-    mail[field]?.includes("\ufffd"),
-  );
-  if (lost.length > 0) {
-    // Old mails say nothing of their character set.
-    const guessed = await decodeDocument(bytes).catch(() => bytes);
-    const read = await PostalMime.parse(guessed);
-    for (const field of lost) mail[field] = read[field];
+  const parse = (text: string) => PostalMime.parse(Buffer.from(text, "latin1"));
+  const bytes = source.bytes.subarray(source.bytes.indexOf("\ufeff") === 0 ? 3 : 0);
+  const written = bytes.toString("latin1").replace(NO_CHARSET, "charset=utf-8");
+  const mail = await parse(written);
+  // Mails name another character set than theirs, and old ones name none.
+  const others = [
+    () => parse(written.replace(CHARSET, "$1utf-8")),
+    async () => PostalMime.parse(await decodeDocument(Buffer.from(written, "latin1"))),
+    () => parse(written.replace(CHARSET, "$1windows-1252")),
+  ];
+  for (const read of others) {
+    const spoilt = FIELDS.filter((field) => countSpoilt(mail[field]) > 0);
+    const other = spoilt.length > 0 ? await read().catch(() => undefined) : undefined;
+    for (const field of spoilt)
+      if (other && countSpoilt(other[field]) < countSpoilt(mail[field])) mail[field] = other[field];
   }
   return readMail(mail, source);
 };

@@ -31,11 +31,16 @@ const SKIPPED = new Set(
   "script style noscript template svg iframe object head nav button select rp rt".split(" "),
 );
 const INLINE = new Set(
-  "a abbr acronym b bdi bdo big cite code data del dfn em font i input ins kbd label mark nobr q ruby rb s samp small span strike strong sub sup time tt u var wbr".split(
+  "a abbr acronym b bdi bdo big cite code data del dfn em font i input ins kbd label mark math mfrac mi mn mo mrow msqrt msub msup mtext nobr q ruby rb s samp small span strike strong sub sup time tt u var wbr".split(
     " ",
   ),
 );
 const BLOCK = /^(?:[uod]l|article|blockquote|center|div|figure|h[1-6]|main|p|pre|section|table)$/;
+/** Styles of elements that are not seen, such as the lines for the lists of mail programs. */
+const UNSEEN =
+  /(?:^|[\s;])(?:display\s*:\s*none|mso-hide\s*:\s*all|max-height\s*:\s*0(?:px)?\s*(?:;|!|$))/i;
+/** Signs without width, alone between spaces: they only fill lines. */
+const FILLERS = /(?<=^|\s)[\u00ad\u061c\u200b-\u200f\u2060\ufeff]+(?=\s|$)/g;
 /** The attribute that has the level of a heading whose element changes. */
 const LEVEL = "data-rouse-level";
 /** An article that is less of the page's text than this is not what the page is about. */
@@ -43,6 +48,11 @@ const ARTICLE_SHARE = 0.5;
 
 /** Word gives its own elements, such as those of places, prefixes. */
 const isInline = (name: string): boolean => INLINE.has(name) || name.includes(":");
+
+/** Returns whether an element has no text that a reader sees. */
+const isSkipped = (node: DomNode): boolean =>
+  SKIPPED.has(node.localName ?? "") ||
+  UNSEEN.test((node as DomElement).getAttribute("style") ?? "");
 
 /** Returns whether an element has blocks in it, as links and fonts around a whole page have. */
 const holdsBlock = ({ childNodes }: DomNode): boolean =>
@@ -59,8 +69,8 @@ function renderBox(input: DomElement): string {
 /** Renders what is in a node. `gap` stands between its lines and blocks. */
 function renderNode(node: DomNode, gap = " "): string {
   const { nodeType, localName = "", parentNode } = node;
-  if (nodeType === TEXT) return node.textContent ?? "";
-  if (nodeType !== ELEMENT || SKIPPED.has(localName)) return "";
+  if (nodeType === TEXT) return (node.textContent ?? "").replace(FILLERS, "");
+  if (nodeType !== ELEMENT || isSkipped(node)) return "";
   if (localName === "br") return gap;
   if (localName === "input") return renderBox(node as DomElement);
   const children = [...node.childNodes];
@@ -97,11 +107,17 @@ function* htmlTable(table: DomNode): Generator<TextBlock> {
     const caption = child.localName === "caption" ? tidy(renderNode(child)) : "";
     if (caption !== "") yield { kind: "text", text: caption };
   }
+  const listCells = (row: DomNode): DomElement[] =>
+    [...row.childNodes].filter(({ localName = "" }) => /^t[dh]$/.test(localName)) as DomElement[];
+  // Mails are laid out by tables in tables: their cells hold paragraphs, not values.
+  const { length: inner } = [...(table as DomElement).querySelectorAll("table, h1, h2, h3")];
+  const { length: cells } = [...(table as DomElement).querySelectorAll("td, th")];
+  if (inner > 0 || cells === 1 || (table as DomElement).getAttribute("role") === "presentation") {
+    for (const row of ownRows(table)) for (const cell of listCells(row)) yield* domBlocks(cell);
+    return;
+  }
   const rows = function* (): Generator<HtmlCell[]> {
-    for (const row of ownRows(table))
-      yield [...row.childNodes]
-        .filter(({ localName }) => localName === "td" || localName === "th")
-        .map((cell) => toCell(cell as DomElement, row));
+    for (const row of ownRows(table)) yield listCells(row).map((cell) => toCell(cell, row));
   };
   yield* tableBlocks(rows(), (cells) => cells.every(({ isHead }) => isHead));
 }
@@ -119,7 +135,7 @@ export function* domBlocks(root: DomNode): Generator<TextBlock> {
       line += renderNode(node);
       continue;
     }
-    if (node.nodeType !== ELEMENT || SKIPPED.has(name)) continue;
+    if (node.nodeType !== ELEMENT || isSkipped(node)) continue;
     yield* flush();
     const level = (node as DomElement).getAttribute(LEVEL) ?? /^h([1-6])$/.exec(name)?.[1];
     if (level !== undefined) {
@@ -168,7 +184,7 @@ async function mainPart(document: DomDocument): Promise<{ root: DomNode; title: 
 
 /** A web page, or a page that an office program made. */
 export const extractHtml: ExtractFormat = async ({ bytes }) => {
-  const declared = /<meta[^>]+charset=["']?([\w-]+)/i.exec(bytes.toString("latin1", 0, 2048))?.[1];
+  const declared = /<meta[^<>]+charset=["']?([\w-]+)/i.exec(bytes.toString("latin1", 0, 1e5))?.[1];
   const document = await parseDom(await decodeDocument(bytes, declared));
   const { root, title } = await mainPart(document);
   return { title: title || null, blocks: [...domBlocks(root)] };

@@ -70,7 +70,8 @@ function readHead(head: Buffer): string | undefined {
   const charset = detectUtf16(head);
   if (charset !== undefined)
     return new TextDecoder(charset).decode(head.subarray(0, head.length & ~1));
-  return head.includes(0) ? undefined : head.toString("latin1");
+  // The byte order mark of UTF-8 would hide the first tag or field.
+  return head.includes(0) ? undefined : head.toString("latin1").replace(/^\u00ef\u00bb\u00bf/, "");
 }
 
 function textFormat(head: string, filename: string): FormatId {
