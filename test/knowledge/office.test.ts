@@ -505,6 +505,16 @@ describe("of an Office file", () => {
       ["Kelp", "A note"],
     ],
     [
+      "signs of fonts, parts of formulas and text behind a tab, without text that Word hides",
+      "signs.docx",
+      docx(
+        paragraph(
+          `${run("5")}<w:r><w:sym w:font="Symbol" w:char="F0B0"/></w:r>${run("C ")}<w:r><w:sym w:font="Symbol" w:char="f06d"/></w:r>${run("m")}<w:r><w:ptab/></w:r><w:r><w:sym w:font="Arial" w:char="20AC"/></w:r><w:r><w:rPr><w:vanish/></w:rPr><w:t>gone</w:t></w:r><w:r><w:rPr><w:vanish w:val="0"/></w:rPr><w:t> r</w:t></w:r><w:sup>${run("1")}</w:sup><w:den>${run("2")}</w:den>`,
+        ),
+      ),
+      ["5°C μm € r^1/2"],
+    ],
+    [
       "which box is ticked",
       "boxes.docx",
       change(

@@ -159,6 +159,51 @@ it.each<[what: string, filename: string, content: string | Uint8Array, lines: st
     ],
   ],
   [
+    "a table with spaces before quotes",
+    "a.csv",
+    'name, note\nKelp, "fresh, cold"\n',
+    ["name | note", "Kelp | fresh, cold"],
+  ],
+  [
+    "a table with quotes behind backslashes",
+    "a.csv",
+    'name,note\nKelp,"called \\"sea, weed\\" here"\nCod,x\n',
+    ["name | note", 'Kelp | called "sea, weed" here', "Cod | x"],
+  ],
+  [
+    "a table in HTML with a byte order mark, under the ending of another format",
+    "a.xls",
+    "\ufeff<html><body><table><tr><th>Berth</th><th>Fee</th></tr><tr><td>North</td><td>12</td></tr></table></body></html>",
+    ["Berth | Fee", "North | 12"],
+  ],
+  [
+    "a page that names its character set late, and formulas in one line",
+    "a.html",
+    Buffer.from(
+      `<html><head><!--${"x".repeat(3000)}--><meta charset="windows-1251"></head><body><p>\u00cf\u00f0\u00e8 <math><mi>x</mi><mo>=</mo><mn>2</mn></math></p></body></html>`,
+      "latin1",
+    ),
+    ["При x=2"],
+  ],
+  [
+    "XML with a byte order mark and names of characters that HTML has",
+    "a.xml",
+    "\ufeff<?xml version='1.0'?><fees><fee>5&nbsp;&euro; &amp; more</fee></fees>",
+    ["fee: 5 € & more"],
+  ],
+  [
+    "Markdown with fields in TOML",
+    "a.md",
+    '+++\ntitle = "Fees"\n+++\nKelp\n',
+    ['title = "Fees"', "Kelp"],
+  ],
+  [
+    "RTF with a table in a cell, columns, and the code page of a Mac",
+    "a.rtf",
+    String.raw`{\rtf1\mac caf\'8e\column Two\par\trowd\cellx1\cellx2 A\cell{\pard\intbl\itap2 in\nestcell side\nestcell}\pard\intbl B\cell\row}`,
+    ["café", "Two", "A | in side B"],
+  ],
+  [
     "numbers of JSON with all their digits",
     "a.json",
     '{"order":{"id":12345678901234567890,"rate":1.10}}',

@@ -22,8 +22,9 @@ const TEXTS: Record<string, string> = {
   footnote: " ",
   emspace: " ",
   enspace: " ",
+  nestcell: " ",
 };
-const PARAGRAPH_ENDS = new Set(["par", "sect", "page"]);
+const PARAGRAPH_ENDS = new Set(["par", "sect", "page", "column"]);
 /** Groups whose text is no part of the paragraph that they are in. */
 const APART = /^(?:(?:header|footer)[lrf]?|shptxt)$/;
 const MAX_DEPTH = 1000;
@@ -71,6 +72,7 @@ function toDecoder(codePage: number): InstanceType<typeof TextDecoder> {
     936: "gb18030",
     949: "euc-kr",
     950: "big5",
+    10_000: "macintosh",
     65001: "utf-8",
   };
   try {
@@ -110,6 +112,7 @@ class RtfReader {
 
   read(source: string): void {
     TOKEN.lastIndex = 0;
+    if (/^\{\\rtf\d?\\mac\b/.test(source)) this.#decoder = toDecoder(10_000);
     for (let found = TOKEN.exec(source); found; found = TOKEN.exec(source)) {
       const [, word, number, hex, symbol, brace, text] = found;
       if (hex !== undefined) this.#addByte(parseInt(hex, 16));

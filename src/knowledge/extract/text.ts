@@ -19,9 +19,17 @@ export function* paragraphs(text: string): Generator<TextBlock> {
   }
 }
 
+/** Joins the lines of an invitation or an address card that were cut in words, and reads its escapes (RFC 5545, 3.1). */
+const unfoldCard = (text: string): string =>
+  /^\ufeff?BEGIN:V(?:CALENDAR|CARD)\s/i.test(text)
+    ? text
+        .replace(/\r?\n[ \t]/g, "")
+        .replace(/\\([\\;,n])/gi, (_, sign: string) => (/n/i.test(sign) ? " " : sign))
+    : text;
+
 /** Logs of programs have sequences that set colours, whose letters would be part of the words. */
 export const extractText: ExtractFormat = async ({ bytes }) => ({
-  blocks: paragraphs(stripVTControlCharacters(await decodeDocument(bytes))),
+  blocks: paragraphs(unfoldCard(stripVTControlCharacters(await decodeDocument(bytes)))),
 });
 
 /** Parses a heading that begins with `#`. */
@@ -95,16 +103,17 @@ function* markdownBlocks(text: string): Generator<TextBlock> {
   yield* flush();
 }
 
-/** The lines between `---` that a file may begin with. */
-const FRONT_MATTER = /^---\r?\n([^]*?)\r?\n---[ \t]*(?:\r?\n|$)/;
+/** The lines between `---`, or those of TOML between `+++`, that a file may begin with. */
+const FRONT_MATTER = /^(---|\+\+\+)\r?\n([^]*?)\r?\n\1[ \t]*(?:\r?\n|$)/;
 
 export const extractMarkdown: ExtractFormat = async ({ bytes }) => {
   const text = await decodeDocument(bytes);
   const front = FRONT_MATTER.exec(text);
-  const facts: TextBlock[] = front?.[1]?.trim() ? [{ kind: "row", text: front[1].trim() }] : [];
+  const fields = front?.[2]?.trim() ?? "";
+  const facts: TextBlock[] = fields === "" ? [] : [{ kind: "row", text: fields }];
   const blocks = [...facts, ...markdownBlocks(text.slice(front?.[0].length ?? 0))];
   // An empty one, or a text that begins in the next line, is none.
-  const named = /^title:[ \t]*(["']?)([^\s"'>|].*?)\1[ \t]*$/m.exec(front?.[1] ?? "")?.[2];
+  const named = /^title[ \t]*[:=][ \t]*(["']?)([^\s"'>|].*?)\1[ \t]*$/m.exec(fields)?.[2];
   return {
     title:
       named ?? blocks.find(({ kind, level }) => kind === "heading" && level === 1)?.text ?? null,
@@ -148,6 +157,9 @@ export const extractCsv: ExtractFormat = async ({ bytes }) => {
   const options = {
     bom: true,
     delimiter: separator ?? findDelimiter(text),
+    // A backslash before a quote that does not end the cell, as databases write it.
+    escape: /\\"[^",;|\t\r\n]/.test(text) ? "\\" : '"',
+    ltrim: true,
     relax_column_count: true,
     relax_quotes: true,
     skip_empty_lines: true,

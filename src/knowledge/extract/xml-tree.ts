@@ -161,17 +161,30 @@ const SIGNS: Readonly<Record<string, string>> = {
   cr: " ",
   s: " ",
   "line-break": " ",
+  ptab: " ",
   noBreakHyphen: "-",
 };
 
 export const isOn = (value: string | undefined): boolean => /^(?:1|true|on)$/i.test(value ?? "");
 
-/** Signs of the font Wingdings with which people tick boxes. */
-const TICKS: Readonly<Record<string, string>> = { F0FE: "☒", F0FD: "☒", F0FC: "✓", F0A8: "☐" };
+/** Signs of the fonts Wingdings, with which people tick boxes, and Symbol, by their codes. */
+const SYMBOLS = new Map(
+  "F0FE☒ F0FD☒ F0FC✓ F0A8☐ F0E0→ F0AE→ F0B7• F0B0° F0B1± F0B4× F0A3≤ F0B3≥ F0B9≠ F0BB≈ F0A5∞ F044Δ F053Σ F057Ω F061α F062β F06Dμ F070π"
+    .split(" ")
+    .map((sign) => [sign.slice(0, 4), sign.slice(4)]),
+);
+/** Signs before parts of formulas, which would be digits of the part before. */
+const BEFORE: Readonly<Record<string, string>> = { den: "/", sup: "^" };
 
 /** Renders the state of a box to tick; undefined for other elements. */
 function renderBox(element: XmlElement): string | undefined {
-  if (toLocal(element.name) === "sym") return TICKS[getAttribute(element, "char") ?? ""];
+  if (toLocal(element.name) === "sym") {
+    const code = (getAttribute(element, "char") ?? "").toUpperCase();
+    // Codes below those of fonts are characters of Unicode.
+    return parseInt(code, 16) < 0xf000
+      ? String.fromCodePoint(parseInt(code, 16))
+      : SYMBOLS.get(code);
+  }
   if (!/^(?:sdt|fldChar)$/.test(toLocal(element.name))) return undefined;
   const box = ["checkbox", "checkBox"].flatMap((name) => findElements(element, name))[0];
   if (!box) return undefined;
@@ -189,6 +202,9 @@ function joinText({ name, children }: XmlElement): string {
       if (SKIPPED.has(child.name) || SKIPPED.has(local)) return "";
       const sign = SIGNS[local] ?? renderBox(child);
       if (sign !== undefined) return sign;
+      const [hidden] = local === "r" ? findElements(child, "vanish") : [];
+      if (hidden && isOn(getAttribute(hidden, "val") ?? "1")) return "";
+      if (BEFORE[local] !== undefined) return BEFORE[local] + joinText(child);
       return isParagraph(child.name) ? ` ${joinText(child)} ` : joinText(child);
     })
     .join("");

@@ -1,3 +1,4 @@
+import { decodeHTML } from "entities/decode";
 import { decodeDocument } from "./charset.ts";
 import type { ExtractFormat } from "./types.ts";
 import {
@@ -37,7 +38,11 @@ export const extractXml: ExtractFormat = async ({ bytes }) => {
     bytes.toString("latin1", 0, 300),
   )?.[1];
   const source = (await decodeDocument(bytes, declared)).replace(/^\ufeff/, "");
-  const tree = await readXmlTree(source);
+  // Feeds have names of characters that only HTML knows.
+  const known = source.replace(/&(?!(?:amp|lt|gt|quot|apos);)[a-z]\w{1,9};/gi, (name) =>
+    decodeHTML(name),
+  );
+  const tree = await readXmlTree(known);
   const [title] = findElements(tree, "title");
   return {
     title: (title && tidy(toInnerText(title))) || null,
