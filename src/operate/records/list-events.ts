@@ -120,16 +120,6 @@ export type EventsQuery = PageQuery<Omit<Lists["events"]["of"], "failedRuns">> &
   search?: string | undefined;
 };
 
-export interface EventsPage {
-  events: EventView[];
-  /** The `before` of the next page; null if there is none. */
-  next: string | null;
-  /** Set if the search ended before the page was full: the time up to which it looked. */
-  searchedTo: string | null;
-  /** With `search`: how many events were looked at. */
-  looked: number | null;
-}
-
 /** The most that one search may look at: someone waits for the answer, and hooks come in meanwhile. */
 export interface SearchBounds {
   ms: number;
@@ -144,15 +134,16 @@ const FIRST_BATCH = 16;
 const MAX_BATCH = 200;
 const BATCH_BYTES = 4 * 2 ** 20;
 
-const bytesOf = ({ request: { body } }: EventRecord): number => body?.byteLength ?? 0;
-
-/** Looks for events batch by batch, until the page is full or the bounds are reached. */
+/**
+ * Looks for events batch by batch, until the page is full or the bounds are reached: then `searchedTo` is the time up to which it
+ * looked. `looked` is the number of events.
+ */
 async function searchEvents(
   { store }: Pick<AdminDeps, "store">,
   query: PageQuery<Lists["events"]["of"]>,
   search: EventSearch,
   bounds: SearchBounds,
-): Promise<EventsPage> {
+) {
   const { limit, ...filters } = { ...search.stored, ...given(query) };
   const deadline = performance.now() + bounds.ms;
   const events: EventView[] = [];
@@ -163,7 +154,7 @@ async function searchEvents(
     let batchBytes = 0;
     for (const [index, event] of batch.rows.entries()) {
       looked++;
-      batchBytes += bytesOf(event);
+      batchBytes += event.request.body?.byteLength ?? 0;
       if (await matchesSearch(event, search)) events.push(eventView(event));
       const isLast = index === batch.rows.length - 1 && batch.next === null;
       if (events.length === limit && !isLast)
@@ -194,7 +185,7 @@ export async function listEvents(
   deps: Pick<AdminDeps, "store">,
   query: EventsQuery,
   bounds: SearchBounds = BOUNDS,
-): Promise<EventsPage> {
+) {
   const { failed, search, ...filters } = query;
   const stored = { ...filters, ...(failed ? { failedRuns: true } : {}) };
   if (search !== undefined) return searchEvents(deps, stored, parseSearch(search), bounds);
