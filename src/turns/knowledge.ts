@@ -276,12 +276,6 @@ interface TurnKnowledge {
   getCitations(text: string): NamedCitation[];
 }
 
-/** Whose documents a turn may search. */
-interface KnowledgeScope {
-  agent: Agent;
-  tenant: string;
-}
-
 /** True if the model has answered before: the new answer may repeat numbers of passages. */
 const hasAnswers = ({ history = [], messages = [], steps = [] }: SeenBefore): boolean =>
   history.length > 0 || steps.length > 0 || messages.some(({ role }) => role !== "user");
@@ -291,7 +285,7 @@ const hasAnswers = ({ history = [], messages = [], steps = [] }: SeenBefore): bo
  * for more. `earlier`: what the model has seen before, whose numbers stay what they are.
  */
 export async function createTurnKnowledge(
-  { agent, tenant }: KnowledgeScope,
+  { agent, tenant }: { agent: Agent; tenant: string },
   knowledge: KnowledgeSearch,
   earlier: SeenBefore = {},
 ): Promise<TurnKnowledge> {

@@ -111,7 +111,7 @@ export function checkDraft(
     unsafe: draft.unsafe,
     fromRequest: false,
   };
-  if (isBlank(draft.content)) {
+  if (plainText(draft.content).trim() === "") {
     const field = draft.action === "wake" ? "text" : "message";
     return {
       ok: false,
@@ -405,9 +405,4 @@ export function checkAgent(
   };
   if (source.mapping !== undefined) action.mapping = source.mapping;
   return { ok: true, action };
-}
-
-/** True if the text is blank. */
-function isBlank(parts: readonly TextPart[]): boolean {
-  return plainText(parts).trim() === "";
 }
