@@ -134,6 +134,8 @@ const FIRST_BATCH = 16;
 const MAX_BATCH = 200;
 const BATCH_BYTES = 4 * 2 ** 20;
 
+const bytesOf = ({ request: { body } }: EventRecord): number => body?.byteLength ?? 0;
+
 /**
  * Looks for events batch by batch, until the page is full or the bounds are reached: then `searchedTo` is the time up to which it
  * looked. `looked` is the number of events.
@@ -154,7 +156,7 @@ async function searchEvents(
     let batchBytes = 0;
     for (const [index, event] of batch.rows.entries()) {
       looked++;
-      batchBytes += event.request.body?.byteLength ?? 0;
+      batchBytes += bytesOf(event);
       if (await matchesSearch(event, search)) events.push(eventView(event));
       const isLast = index === batch.rows.length - 1 && batch.next === null;
       if (events.length === limit && !isLast)
