@@ -1,5 +1,4 @@
 /** Makes the input of a message's turn: the messages that came after it and join it, and all that they refer to. */
-import type { InputImage } from "../../agent/types.ts";
 import type { Attachment, EarlierMessage, ThreadMessage } from "../../contract/channel.ts";
 import { labelledText, type TextPart } from "../../core/text.ts";
 import type { LoadedChannel } from "../../delivery/channels.ts";
@@ -179,15 +178,6 @@ export async function collectMessages(
   return following.length === 0 ? run : join(job, run, following, deps);
 }
 
-/** A channel's message with all that it refers to. */
-interface WholeMessage {
-  spec: MessageSpec;
-  /** The text of the messages, without what they refer to. */
-  question: string;
-  images: readonly InputImage[];
-  warnings: string[];
-}
-
 interface UnreadDeps extends AttachmentDeps {
   store: Reads;
 }
@@ -321,14 +311,14 @@ async function readThread(
 /**
  * Gets what a channel's message refers to: its files, what it quotes, and what was written in its thread. What is text becomes
  * part of the input and is kept with the run, so that another attempt reads it no more; undefined if nothing is missing. If a
- * message is edited meanwhile, the run cannot start, and all is read again.
+ * message is edited meanwhile, the run cannot start, and all is read again. `question` is the text of the messages alone.
  */
 export async function readUnread(
   run: MessageRun,
   { channels, config }: Pick<ActionContext, "channels" | "config">,
   deps: UnreadDeps,
   signal: AbortSignal,
-): Promise<WholeMessage | undefined> {
+) {
   const { unread, channel: id, ...spec } = run.spec;
   if (!unread) return undefined;
   const loaded = channels.get(id);
@@ -355,7 +345,7 @@ export async function readUnread(
     deps,
     signal,
   );
-  const read = {
+  const read: MessageSpec = {
     ...spec,
     channel: id,
     input: [...thread.parts, ...spec.input, ...quoted.flatMap((one) => one.parts), ...parts],
