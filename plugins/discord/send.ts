@@ -80,14 +80,10 @@ const CODES: Record<string, string> = {
   200000: "blocked by the server's AutoMod",
 };
 
+type ClientContext = Pick<PluginContext<{ token: string; apiUrl: string }>, "config" | "fetch">;
+
 /** The client of the HTTP API, made when first needed. It repeats nothing by itself: the outbox does, and forgets nothing. */
-export function createClient({
-  config,
-  fetch,
-}: Pick<
-  PluginContext<{ token: string; apiUrl: string }>,
-  "config" | "fetch"
->): () => Promise<REST> {
+export function createClient({ config, fetch }: ClientContext): () => Promise<REST> {
   const client = once(async () => {
     const sdk = await loadPackage("@discordjs/rest", () => import("@discordjs/rest"));
     return new sdk.REST({

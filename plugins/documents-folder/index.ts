@@ -32,22 +32,21 @@ function renderReport(report: SyncReport): ServiceState {
   };
 }
 
+const text = z.string().min(1);
 const config = z.strictObject({
   folders: z
     .array(
       z.strictObject({
-        path: z.string().min(1).describe("The folder, from the config's folder."),
+        path: text.describe("The folder, from the config's folder."),
         extensions: z
           .array(z.string().regex(/^\w+$/, "write it without the dot").toLowerCase())
           .optional()
           .describe("Only files with these endings. Default: all."),
         agents: z
-          .array(z.string().min(1))
+          .array(text)
           .optional()
           .describe("Agents that may search the documents. Default: all of the tenant."),
-        tenant: z
-          .string()
-          .min(1)
+        tenant: text
           .optional()
           .describe("The tenant that they belong to. Default: the operator's."),
         everyMinutes: z

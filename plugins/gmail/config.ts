@@ -1,6 +1,9 @@
 import { resolve } from "node:path";
 import { z } from "zod";
 
+const text = z.string().min(1);
+const optional = <T extends z.ZodType>(schema: T, description: string) =>
+  schema.optional().describe(description);
 const url = (value: string, what: string) => z.url().default(value).describe(what);
 const name = z
   .string()
@@ -12,30 +15,15 @@ const name = z
 /** The config section `hooks.gmail`. */
 export const gmailConfig = z.strictObject({
   account: z.email().optional().describe("The mailbox. Without it nothing is watched."),
-  credentials: z
-    .string()
-    .min(1)
-    .optional()
-    .describe(
-      "Path of the JSON file from Google Cloud: an OAuth client for a desktop app, or a service account's key.",
-    ),
-  project: z
-    .string()
-    .min(1)
-    .optional()
-    .describe("The Google Cloud project. Default: the one that the credentials name."),
+  credentials: optional(
+    text,
+    "Path of the JSON file from Google Cloud: an OAuth client for a desktop app, or a service account's key.",
+  ),
+  project: optional(text, "The Google Cloud project. Default: the one that the credentials name."),
   topic: name.default("rouse-gmail").describe("Name of the Pub/Sub topic."),
   subscription: name.default("rouse-gmail").describe("Name of the Pub/Sub subscription."),
-  label: z
-    .string()
-    .min(1)
-    .default("INBOX")
-    .describe("The label whose new mail counts, by name or id."),
-  labels: z
-    .array(z.string().min(1))
-    .min(1)
-    .optional()
-    .describe("Several labels, in place of `label`."),
+  label: text.default("INBOX").describe("The label whose new mail counts, by name or id."),
+  labels: optional(z.array(text).min(1), "Several labels, in place of `label`."),
   includeBody: z
     .boolean()
     .default(true)
@@ -52,27 +40,21 @@ export const gmailConfig = z.strictObject({
     .max(8640)
     .default(720)
     .describe("How often the watch is renewed. Google ends it after 7 days."),
-  pushEndpoint: z
-    .url()
-    .optional()
-    .describe(
-      "The public address of `/channels/gmail/push`. With it Pub/Sub pushes; else Rouse pulls.",
-    ),
+  pushEndpoint: optional(
+    z.url(),
+    "The public address of `/channels/gmail/push`. With it Pub/Sub pushes; else Rouse pulls.",
+  ),
   pushAccount: z.email().optional().describe("The service account that signs pushes."),
-  hook: z
-    .string()
-    .min(1)
-    .default("gmail")
-    .describe("The hook that new mail is given to, below `hooks.path`."),
+  hook: text.default("gmail").describe("The hook that new mail is given to, below `hooks.path`."),
   model: z.string().optional().describe("The model of the preset's turns."),
-  thinking: z
-    .enum(["off", "minimal", "low", "medium", "high", "xhigh", "max"])
-    .optional()
-    .describe("The thinking level of the preset's turns."),
-  allowUnsafeExternalContent: z
-    .boolean()
-    .optional()
-    .describe("Take the boundary's markers away for the preset."),
+  thinking: optional(
+    z.enum(["off", "minimal", "low", "medium", "high", "xhigh", "max"]),
+    "The thinking level of the preset's turns.",
+  ),
+  allowUnsafeExternalContent: optional(
+    z.boolean(),
+    "Take the boundary's markers away for the preset.",
+  ),
   endpoints: z
     .strictObject({
       gmail: url("https://gmail.googleapis.com", "Gmail."),

@@ -10,24 +10,8 @@ const PARALLEL = 8;
 /** Texts of one mail that are fetched for themselves: each is a call, and a sender writes as many as they like. */
 const MAX_LONG_TEXTS = 10;
 
-/** A page of what has come since: up to `historyId`, all of it is in this page and those before. */
-export interface HistoryPage {
-  ids: string[];
-  historyId: string;
-}
-
 /** The calls that Rouse makes about a mailbox. */
-export interface Mailbox {
-  /** Lets Gmail tell the topic of changes, for seven days. */
-  watch(topic: string): Promise<{ historyId: string; expires: number }>;
-  historyId(): Promise<string>;
-  /** Messages that were added after `from`, page by page. Throws GoogleError `notFound` where Gmail does not reach back so far. */
-  history(from: string): AsyncIterable<HistoryPage>;
-  /** Ids of messages that came after a time, oldest first. */
-  since(time: number): Promise<string[]>;
-  /** The messages that are still there and are news. */
-  fetch(ids: readonly string[]): Promise<MailMessage[]>;
-}
+export type Mailbox = ReturnType<typeof createMailbox>;
 
 interface HistoryAnswer {
   history?: { id: string; messagesAdded?: { message?: { id?: string; labelIds?: string[] } }[] }[];
@@ -62,7 +46,7 @@ export async function labelIds(
 }
 
 /** Creates the `fetch` of a mailbox. */
-function createFetch(config: GmailConfig, google: Google, signal: AbortSignal): Mailbox["fetch"] {
+function createFetch(config: GmailConfig, google: Google, signal: AbortSignal) {
   const readBody = ({ id, payload = {} }: GmailMessage): Promise<string> => {
     let left = MAX_LONG_TEXTS;
     return readMailText(payload, async ({ body: { data, attachmentId } = {} }) => {
@@ -92,7 +76,7 @@ function createFetch(config: GmailConfig, google: Google, signal: AbortSignal): 
     }
   };
 
-  return async (ids) => {
+  return async (ids: readonly string[]) => {
     const messages: (MailMessage | undefined)[] = [];
     for (let at = 0; at < ids.length; at += PARALLEL)
       messages.push(...(await Promise.all(ids.slice(at, at + PARALLEL).map(fetchOne))));
@@ -106,7 +90,7 @@ export function createMailbox(
   google: Google,
   labels: readonly string[],
   signal: AbortSignal,
-): Mailbox {
+) {
   const watched = new Set(labels);
   const [only] = labels.length === 1 ? labels : [];
   async function* readPages<P extends { nextPageToken?: string }>(
@@ -124,7 +108,8 @@ export function createMailbox(
   }
 
   return {
-    async watch(topic) {
+    /** Lets Gmail tell the topic of changes, for seven days. */
+    async watch(topic: string) {
       const body = { topicName: topic, labelIds: labels, labelFilterBehavior: "include" };
       const method = "POST";
       const start = () =>
@@ -154,7 +139,11 @@ export function createMailbox(
         })
       ).historyId;
     },
-    async *history(from) {
+    /**
+     * Lists messages that were added after `from`, page by page: up to `historyId`, all of them are in this page and those before.
+     * Throws GoogleError `notFound` where Gmail does not reach back so far.
+     */
+    async *history(from: string) {
       const query = { startHistoryId: from, historyTypes: "messageAdded", labelId: only };
       for await (const page of readPages<HistoryAnswer>("history", query, "reading the history")) {
         const { history = [], historyId, nextPageToken } = page;
@@ -169,7 +158,8 @@ export function createMailbox(
         yield { ids, historyId: nextPageToken === undefined ? historyId : last };
       }
     },
-    async since(time) {
+    /** Lists ids of messages that came after a time, oldest first. */
+    async since(time: number) {
       const found = new Set<string>();
       const q = `after:${Math.floor(time / 1000)}`;
       for (const labelIds of labels)
@@ -181,6 +171,7 @@ export function createMailbox(
           for (const { id } of messages) found.add(id);
       return [...found].toReversed();
     },
+    /** Fetches the messages that are still there and are news. */
     fetch: createFetch(config, google, signal),
   };
 }

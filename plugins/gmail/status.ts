@@ -40,9 +40,6 @@ function storedState(config: GmailConfig, state: WatchState, now: number): Servi
   };
 }
 
-const said = (context: CommandContext<GmailConfig>): Promise<ServiceState | undefined> =>
-  context.serviceState().catch(() => undefined);
-
 async function status(context: CommandContext<GmailConfig>): Promise<number> {
   const { config, out, json } = context;
   const notWell = (message: string): number => {
@@ -58,7 +55,7 @@ async function status(context: CommandContext<GmailConfig>): Promise<number> {
     throw error;
   });
   if (state instanceof GmailProblem) return notWell(state.message);
-  const service = await said(context);
+  const service = await context.serviceState().catch(() => undefined);
   const stored = storedState(config, state, now);
   const { ok, message } = service && !service.ok ? service : stored;
   const iso = (ms: number | undefined): string | null => (ms === undefined ? null : time(ms));

@@ -6,7 +6,6 @@ const JOINER = "\u2060";
 const EVERYBODY = /(?<![A-Za-z0-9])@(?=(?:all|channel|here)(?![A-Za-z0-9]))/gi;
 
 const withoutCalls = (text: string): string => text.replace(EVERYBODY, `@${JOINER}`);
-const hasCalls = (text: string): boolean => withoutCalls(text) !== text;
 
 /** Text in which nothing is read as a reference or a call. */
 const asItIs = (text: string): string => withoutCalls(text.replace(/&(?=#?\w+;)/g, `&${JOINER}`));
@@ -20,7 +19,7 @@ export function toMattermost(text: string): string {
   return rewriteMarkdown(text, (node, { source, url }) => {
     // Characters of a call can stand as references (`&#64;all`).
     if (node.type === "text")
-      return source.includes("&") && hasCalls(node.value)
+      return source.includes("&") && withoutCalls(node.value) !== node.value
         ? asItIs(escapeMarks(node.value))
         : withoutCalls(source);
     if (node.type === "html") return asItIs(escapeMarks(source));

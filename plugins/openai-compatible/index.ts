@@ -1,9 +1,6 @@
 import type { ModelProvider } from "#plugin";
 import { readAnswers } from "./answers.ts";
 
-interface Message {
-  content?: unknown;
-}
 interface ImagePart {
   type: string;
   detail?: string;
@@ -11,7 +8,7 @@ interface ImagePart {
 }
 
 interface Body {
-  messages?: Message[];
+  messages?: { content?: unknown }[];
   tools?: unknown;
   parallel_tool_calls?: unknown;
 }

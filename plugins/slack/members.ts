@@ -20,17 +20,10 @@ interface Person {
   name?: string | undefined;
 }
 
-/** Finds what Slack knows of people, as far as the app may read them (`users:read`). Never fails, and takes a second at most. */
-export interface Members {
-  find(user: string): Promise<Person | undefined>;
-  /** Parts of a message, with names in place of the ids of people who are mentioned. */
-  name<P extends { text?: string | null | undefined }>(parts: readonly P[]): Promise<P[]>;
-  /** A message with the language of its author, and with names. */
-  complete(message: ReceivedMessage): Promise<ReceivedMessage>;
-}
+export type Members = ReturnType<typeof createMembers>;
 
-/** Creates the people of a workspace. */
-export function createMembers(context: SlackContext): Members {
+/** Finds what Slack knows of people, as far as the app may read them (`users:read`). Never fails, and takes a second at most. */
+export function createMembers(context: SlackContext) {
   const connect = createClient(context);
   const known = new Map<string, { person: Promise<Person | undefined>; until: number }>();
   let pausedUntil = 0;
@@ -69,7 +62,10 @@ export function createMembers(context: SlackContext): Members {
     waiting.abort();
     return person;
   };
-  const name: Members["name"] = async (parts) => {
+  /** Parts of a message, with names in place of the ids of people who are mentioned. */
+  const name = async <P extends { text?: string | null | undefined }>(
+    parts: readonly P[],
+  ): Promise<P[]> => {
     const ids = parts.flatMap(({ text }) =>
       [...(text ?? "").matchAll(MENTION)].map(([, id]) => id),
     );
@@ -85,7 +81,8 @@ export function createMembers(context: SlackContext): Members {
   return {
     find,
     name,
-    async complete(message) {
+    /** A message with the language of its author, and with names. */
+    async complete(message: ReceivedMessage): Promise<ReceivedMessage> {
       if ("skipped" in message) return message;
       const [author, parts] = await Promise.all([find(message.from), name(message.parts)]);
       return {

@@ -1,7 +1,7 @@
 import type { Message } from "grammy/types";
 import { ChannelError, createFetchFile, openDownload, type HeardFile } from "#channel-kit";
-import type { Channel, PluginContext } from "#plugin";
-import { VENDOR, type createClient } from "./send.ts";
+import type { Channel } from "#plugin";
+import { VENDOR, type BotContext, type createClient } from "./send.ts";
 
 /**
  * The form of a file's path. A Bot API server of the operator's own may give a path of its disk, which is not fetched.
@@ -11,7 +11,7 @@ const PATH = /^[\w-][\w./-]{0,500}$/;
 /** Opens files by `getFile`. The address holds the token, so only the API of the config is asked. */
 export function createFileFetcher(
   client: ReturnType<typeof createClient>,
-  { config, fetch }: Pick<PluginContext<{ token: string; apiUrl: string }>, "config" | "fetch">,
+  { config, fetch }: Pick<BotContext, "config" | "fetch">,
 ): NonNullable<Channel["fetchFile"]> {
   return createFetchFile(VENDOR, async ({ ref }, signal) => {
     const { file_path: path = "" } = await (await client(signal)).getFile(ref);

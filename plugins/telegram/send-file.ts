@@ -1,6 +1,6 @@
 import { ChannelError, sentResult } from "#channel-kit";
-import type { FileSendResult, OutgoingFile, PluginContext, SendResult } from "#plugin";
-import { fetchJson, getRefusal, sendToChat, toPlace } from "./send.ts";
+import type { FileSendResult, OutgoingFile, SendResult } from "#plugin";
+import { type BotContext, fetchJson, getRefusal, sendToChat, toPlace } from "./send.ts";
 
 /** The images that Telegram takes as photos: other ones, and larger ones, are sent as documents. */
 const PHOTOS = new Set(["image/jpeg", "image/png"]);
@@ -24,7 +24,7 @@ export function createFilePost({
   config,
   fetch,
   log,
-}: Pick<PluginContext<{ token: string; apiUrl: string }>, "config" | "fetch" | "log">) {
+}: Pick<BotContext, "config" | "fetch" | "log">) {
   return async (file: OutgoingFile, signal: AbortSignal): Promise<FileSendResult> => {
     const { name, mediaType, data } = file;
     if (data.length > MAX_DOCUMENT)

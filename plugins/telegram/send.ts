@@ -69,14 +69,11 @@ export const fetchJson =
     return Response.json({ ok: false, error_code, description });
   };
 
+export type BotContext = PluginContext<{ token: string; apiUrl: string }>;
+
 /** Clients of the Bot API, each for what ends with a signal: the SDK in its build for the web; tests put another in its place. */
-export function createClient({
-  config,
-  fetch,
-}: Pick<PluginContext<{ token: string; apiUrl: string }>, "config" | "fetch">): (
-  signal: AbortSignal,
-) => Promise<Api> {
-  return async (signal) => {
+export function createClient({ config, fetch }: Pick<BotContext, "config" | "fetch">) {
+  return async (signal: AbortSignal): Promise<Api> => {
     const sdk = await loadPackage("grammy", () => import("grammy/web"));
     // The types of the SDK are those of its build for Node, with another `fetch` and another signal.
     return new sdk.Api(config.token, {

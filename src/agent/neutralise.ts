@@ -202,14 +202,8 @@ function buildForbidden(): Forbidden[] {
   ];
 }
 
-/** A text as it reads, and the place in the text that each unit of it comes from. */
-interface Shadow {
-  text: string;
-  from: Uint32Array;
-  to: Uint32Array;
-}
-
-function createShadow(original: string): Shadow {
+/** Renders a text as it reads, with the place in the text that each unit of it comes from. */
+function createShadow(original: string) {
   const { read } = getReadings();
   const pieces: string[] = [];
   const starts: number[] = [];

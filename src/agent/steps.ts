@@ -26,8 +26,6 @@ export function getParts(message: unknown): KeptPart[] {
  */
 const CALLER_ID = /^([0-9a-v]{35})_([0-9a-z])([0-9a-z]{1,2})$/;
 
-const isOpen = ({ output }: ToolCallRecord): boolean => output === undefined;
-
 /** Returns whether a step has parts that its provider may want to have again as they are: thoughts, signatures. */
 const isSigned = ({ messages }: StepRecord): boolean =>
   withoutThoughts(messages)
@@ -42,7 +40,9 @@ const isSigned = ({ messages }: StepRecord): boolean =>
  * does not have, and the model's next step needs: calls of the agent's tools, or thoughts. Then it names the run.
  */
 export function toCallerCallId(call: ToolCallRecord, steps: readonly StepRecord[]): string {
-  const isMore = steps.some((step) => isSigned(step) || step.calls.some((one) => !isOpen(one)));
+  const isMore = steps.some(
+    (step) => isSigned(step) || step.calls.some(({ output }) => output !== undefined),
+  );
   if (!isMore) return call.modelCallId;
   const [runId = "", ...numbers] = call.id.split(".");
   return `${runId.slice(4)}_${numbers.map((number) => Number(number).toString(36)).join("")}`;

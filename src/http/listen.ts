@@ -13,15 +13,6 @@ const LOOK_MS = 50;
 const HEADERS_MS = 60_000;
 const HEADERS_GRACE_MS = 5000;
 
-export interface Listener {
-  /** `http://<host>:<port>`, with the port that was really taken. */
-  url: string;
-  /** Keeps idle connections for so long from now on. */
-  setKeepAlive(seconds: number): void;
-  /** Accepts no new connections, closes idle ones immediately, and busy ones when their answer is sent. */
-  close(): Promise<void>;
-}
-
 /** Finds the first free port of an address from `port` on, over a hundred; undefined if none is free there. */
 export async function findFreePort(host: string, port: number): Promise<number | undefined> {
   for (let tried = port; tried < Math.min(port + 100, 65_536); tried++) {
@@ -127,7 +118,7 @@ export async function listenHttp(
     /** True once the gateway is stopping: from then on each answer ends its connection, so that proxies let go of theirs. */
     draining(): boolean;
   },
-): Promise<Listener> {
+) {
   const { getRequestListener } = await import("@hono/node-server");
   const listener = getRequestListener(
     (request, env) => {
@@ -165,10 +156,13 @@ export async function listenHttp(
   }
   const { port: bound } = server.address() as AddressInfo;
   return {
+    /** With the port that was really taken. */
     url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,
+    /** Keeps idle connections for so long from now on. */
     setKeepAlive,
+    /** Accepts no new connections, closes idle ones immediately, and busy ones when their answer is sent. */
     close: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         // A connection that is not read from keeps no process alive: the timer does.
         const timer = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
         const looking = setInterval(() => server.closeIdleConnections(), LOOK_MS);

@@ -15,11 +15,7 @@ import { createFailureStates } from "./watch/failure-states.ts";
 import type { WhatIf, Workbench } from "./workbench.ts";
 
 /** The parts by which operators see and change what a gateway does. */
-export interface OperateParts {
-  admin: AdminDeps;
-  workbench: Workbench;
-  alerts: ReturnType<typeof createFailureAlerts>;
-}
+export type OperateParts = ReturnType<typeof openOperate>;
 
 interface OpenContext extends OperateContext {
   whatIf: WhatIf & { isAvailable: boolean; examine: NonNullable<LandingDeps["examine"]> };
@@ -91,20 +87,21 @@ function createWorkbench(context: OpenContext): Workbench {
   };
 }
 
-export function openOperate(context: OpenContext): OperateParts {
+export function openOperate(context: OpenContext) {
   const { reloader, opened } = context;
   const { env } = context.options;
   // Apart from the pool of the mappings in use: a reload ends its children, and what they were doing.
   const pool = createTransformPool(env);
   opened.defer(() => pool.close());
   const baseDir = (): string => reloader.loaded().baseDir;
+  const admin: AdminDeps = {
+    ...context,
+    decidedBy: createDecidedBy({ ...context, baseDir, env, pool }),
+    status: () => describeStatus(context),
+    failures: createFailureStates(context),
+  };
   return {
-    admin: {
-      ...context,
-      decidedBy: createDecidedBy({ ...context, baseDir, env, pool }),
-      status: () => describeStatus(context),
-      failures: createFailureStates(context),
-    },
+    admin,
     workbench: createWorkbench(context),
     alerts: createFailureAlerts(context),
   };

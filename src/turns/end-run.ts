@@ -184,11 +184,7 @@ export function planAnswer(
   },
   context: ActionContext,
   now: Ms,
-): {
-  change: { reply: string; route: RouteDecision };
-  warnings: string[];
-  planned: Planned | undefined;
-} {
+) {
   const { reply, warnings } = cleanAnswer(text, context);
   const isEmpty = decided.status !== "skipped" && reply.trim() === "" && files.length === 0;
   const route: RouteDecision = isEmpty

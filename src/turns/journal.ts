@@ -18,7 +18,6 @@ import {
   type LimitReason,
   type Ms,
   type PastWait,
-  type Reads,
   type RunChange,
   type RunRecord,
   type StepRecord,
@@ -34,26 +33,15 @@ import type { Try } from "./try.ts";
 const MAX_WITHOUT_JOB: Ms = 30_000;
 
 /**
- * Recognizes a commit that was written though its answer was lost. `isWritten` is asked before each repeat; if it is true, the
- * result is `written`.
- */
-interface Repeated<T> {
-  isWritten?: () => Promise<boolean>;
-  written?: T;
-}
-
-const isUnavailable = (error: unknown): boolean => safeError(error).code === STORE_UNAVAILABLE.code;
-const isTaken = (error: unknown): boolean => safeError(error).message === ID_TAKEN.message;
-
-/**
  * Does what needs the store, and again while the store is unavailable: a model or a tool has been paid for what is written.
- * A commit with a job ends by itself once the lease is lost.
+ * A commit with a job ends by itself once the lease is lost. A commit may be written though its answer was lost: `isWritten` is
+ * asked before each repeat, and if it is true, the result is `written`.
  * @throws the error of the last try if the gateway stops, or if `attempt` fails for another reason.
  */
 export async function persist<T>(
   { run, kind: { job }, signal, deps: { clock, log } }: Try,
   attempt: () => T | Promise<T>,
-  { isWritten, written }: Repeated<T> = {},
+  { isWritten, written }: { isWritten?: () => Promise<boolean>; written?: T } = {},
 ): Promise<T> {
   const since = readMonotonic(clock);
   for (let failures = 0; ; failures++) {
@@ -61,11 +49,12 @@ export async function persist<T>(
       if (failures > 0 && (await isWritten?.())) return written as T;
       return await attempt();
     } catch (error) {
+      const { code, message } = safeError(error);
       // The commit whose answer was lost has written the record.
-      if (failures > 0 && written !== undefined && isTaken(error)) return written;
+      if (failures > 0 && written !== undefined && message === ID_TAKEN.message) return written;
       const isOver =
         signal.reason === "drain" || (!job && readMonotonic(clock) - since > MAX_WITHOUT_JOB);
-      if (isOver || !isUnavailable(error)) throw error;
+      if (isOver || code !== STORE_UNAVAILABLE.code) throw error;
       if (failures === 0)
         log.error(
           { err: safeError(error), runId: run.id },
@@ -273,10 +262,6 @@ export function createJournal(current: Try, writeFirst?: (tx: Writes) => void): 
 
 const MAX_REFUSALS = 8;
 
-/** The open approvals of a run. */
-const listOpen = (store: Reads, runId: string): Promise<ApprovalRecord[]> =>
-  store.approvals.list({ runId, state: "open", limit: 1000 });
-
 const isRefusal = (error: unknown): boolean =>
   [ID_TAKEN.message, NOT_OPEN.message].includes(safeError(error).message ?? "");
 
@@ -332,7 +317,7 @@ export async function commitEnd(
   const hasAsked = steps.some(({ calls }) => calls.some((call) => call.approvalId !== undefined));
   if (!hasAsked) return store.commit(writeAll, held);
   return commitAgain(async () => {
-    const open = await listOpen(store, run.id);
+    const open = await store.approvals.list({ runId: run.id, state: "open", limit: 1000 });
     const closed = await Promise.all(
       open.map(async (approval) => {
         const decision: ApprovalDecision = {

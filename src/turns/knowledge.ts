@@ -268,38 +268,27 @@ const PASSAGES_LEAD =
 const DESCRIPTION =
   "Searches the documents that were uploaded for you. Give a question or a few telling words; the passages that fit best come back, each with its number. Name the numbers of those you used, as [1].";
 
-/** The part of documents in a turn. */
-interface TurnKnowledge {
-  /** The passages and the tool; empty if the agent has no documents. */
-  extensions: TurnExtension[];
-  /** All passages that the model was given, and those of earlier turns that the text names, in the order of their numbers. */
-  getCitations(text: string): NamedCitation[];
-}
-
-/** Whose documents a turn may search. */
-interface KnowledgeScope {
-  agent: Agent;
-  tenant: string;
-}
-
 /** True if the model has answered before: the new answer may repeat numbers of passages. */
 const hasAnswers = ({ history = [], messages = [], steps = [] }: SeenBefore): boolean =>
   history.length > 0 || steps.length > 0 || messages.some(({ role }) => role !== "user");
 
 /**
  * Returns what an agent's documents add to a turn: passages for an agent with `knowledge: "auto"`, and the tool that searches
- * for more. `earlier`: what the model has seen before, whose numbers stay what they are.
+ * for more; no extension if there are no documents. `earlier`: what the model has seen before, whose numbers stay what they are.
+ * `getCitations` returns all passages that the model was given, and those of earlier turns that the text names, in the order of
+ * their numbers.
  */
 export async function createTurnKnowledge(
-  { agent, tenant }: KnowledgeScope,
+  { agent, tenant }: { agent: Agent; tenant: string },
   knowledge: KnowledgeSearch,
   earlier: SeenBefore = {},
-): Promise<TurnKnowledge> {
+) {
   const scope = { tenant, agentId: agent.id };
   const mayFind = async (): Promise<boolean> => (await knowledge.hasAny()) && knowledge.has(scope);
   // If that cannot be found out, the search below fails with the reason.
   const hasDocuments = agent.knowledge !== "off" && (await mayFind().catch(() => true));
-  if (!hasDocuments && !hasAnswers(earlier)) return { extensions: [], getCitations: () => [] };
+  if (!hasDocuments && !hasAnswers(earlier))
+    return { extensions: [], getCitations: (): NamedCitation[] => [] };
   const numbering = createNumbering(earlier);
   if (!hasDocuments) return { extensions: [], getCitations: numbering.getCitations };
   const find = async (

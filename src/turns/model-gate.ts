@@ -99,13 +99,8 @@ export type RunRefusal = Refusal & { at?: Ms };
  * read from the queue: the process that let the earlier run wait may have ended, or may be another gateway. A run without a job has a caller,
  * and waits while it is under way.
  */
-export async function openGate({
-  model,
-  kind,
-  run,
-  deps,
-  steps,
-}: CheckedTry): Promise<AttemptGate | RunRefusal> {
+export async function openGate(current: CheckedTry): Promise<AttemptGate | RunRefusal> {
+  const { model, kind, run, deps, steps } = current;
   const { parking, queue } = deps;
   const { job } = kind;
   const candidates = toCandidates(model);

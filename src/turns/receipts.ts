@@ -115,25 +115,16 @@ const findDelivery = async (
 ): Promise<DeliveryRecord | undefined> =>
   deliveryId === undefined ? undefined : store.deliveries.get(deliveryId);
 
-/** A receipt, and the name of the credential by which its event came in: whoever has that may read it. */
-export interface ReadableReceipt {
-  credential: string | undefined;
-  render(): Promise<object>;
-}
-
-export type Receipts = ReturnType<typeof createReceipts>;
-
 /** Creates what tells senders what became of their events. */
 export function createReceipts({ store, runEnds }: { store: Reads; runEnds: RunEnds }) {
   const render = async (run: RunRecord, full: boolean): Promise<RunReceipt> =>
     runReceipt(run, await findDelivery(run, store), full);
   return {
-    /** Undefined if there is no event, or no run, with this id. `full` adds a run's reply and recipient. */
-    async find(
-      kind: "events" | "runs",
-      id: string,
-      full: boolean,
-    ): Promise<ReadableReceipt | undefined> {
+    /**
+     * Finds a receipt, and the name of the credential by which its event came in: whoever has that may read it. Undefined if there
+     * is no event, or no run, with this id. `full` adds a run's reply and recipient.
+     */
+    async find(kind: "events" | "runs", id: string, full: boolean) {
       if (kind === "events") {
         const event = await store.events.get(id);
         return event && { credential: event.credential, render: () => eventReceipt(store, event) };

@@ -247,14 +247,8 @@ interface NewCheckpoint {
   unread: number | undefined;
 }
 
-function buildCheckpoint({
-  before,
-  gone,
-  source,
-  summary,
-  isWanted,
-  unread,
-}: NewCheckpoint): Checkpoint {
+function buildCheckpoint(checkpoint: NewCheckpoint): Checkpoint {
+  const { before, gone, source, summary, isWanted, unread } = checkpoint;
   const upTo = (gone.at(-1) as TurnRecord).seq;
   const { turns = 0, left = 0, covered = 0 } = before?.checkpoint ?? {};
   const added = gone.length + (unread ?? 0);

@@ -3,7 +3,13 @@ import { newId } from "../core/ids.ts";
 import { isSharedKey, newSessionKey, sessionKeyProblem } from "../vocabulary/session-key.ts";
 import { cutText, joinParts, oneLine, plainText, type TextPart } from "../core/text.ts";
 import type { ErrorCode, Failure, Issue } from "../core/errors.ts";
-import { type Summary, thinking, type WakeMode, wakeMode } from "../config/schema/common.ts";
+import {
+  optionalField,
+  type Summary,
+  thinking,
+  type WakeMode,
+  wakeMode,
+} from "../config/schema/common.ts";
 import { LAST_CHANNEL, findRouteProblem, type Channels } from "../delivery/channels.ts";
 import type {
   ReplyTarget,
@@ -15,40 +21,34 @@ import type {
 } from "../store/types.ts";
 import type { ActionContext } from "./types.ts";
 
-const notBlank = z.string().refine((text) => text.trim() !== "", "must not be blank");
-const idempotencyKey = z
-  .string()
-  .min(1)
-  .max(256)
-  .optional()
-  .describe("A repeat with the same key is answered as the first.");
+const text = z.string();
+const notBlank = text.refine((text) => text.trim() !== "", "must not be blank");
+const idempotencyKey = optionalField(
+  text.min(1).max(256),
+  "A repeat with the same key is answered as the first.",
+);
 
 /** The body of `POST {base}/wake`. */
 export const wakeBody = z.object({
   text: notBlank.describe("What happened."),
   mode: wakeMode.default("now").describe("`now` starts a heartbeat immediately."),
-  agentId: z
-    .string()
-    .optional()
-    .describe("The agent whose main session gets the event; default the first of `agents.list`."),
+  agentId: optionalField(
+    text,
+    "The agent whose main session gets the event; default the first of `agents.list`.",
+  ),
   idempotencyKey,
 });
 
 /** Fields of an agent action besides its message: of requests, templates and transforms alike. */
 export const agentFields = z.object({
-  name: z.string().optional().describe("The hook's name in summaries; default `Hook`."),
-  agentId: z.string().optional().describe("The agent that takes the turn."),
-  sessionKey: z
-    .string()
-    .optional()
-    .describe("Turns with the same key are one conversation, in order."),
-  wakeMode: wakeMode
-    .optional()
-    .describe("Whether the main session's heartbeat follows immediately."),
+  name: text.optional().describe("The hook's name in summaries; default `Hook`."),
+  agentId: text.optional().describe("The agent that takes the turn."),
+  sessionKey: text.optional().describe("Turns with the same key are one conversation, in order."),
+  wakeMode: optionalField(wakeMode, "Whether the main session's heartbeat follows immediately."),
   deliver: z.boolean().optional().describe("Send the reply to a channel."),
-  channel: z.string().optional().describe("The reply's channel; default `last`."),
-  to: z.string().optional().describe("The recipient: the reply goes to no other one."),
-  model: z.string().optional().describe("`<provider>/<model>` or an alias."),
+  channel: text.optional().describe("The reply's channel; default `last`."),
+  to: text.optional().describe("The recipient: the reply goes to no other one."),
+  model: text.optional().describe("`<provider>/<model>` or an alias."),
   thinking: thinking.optional().describe("How much the model thinks."),
   timeoutSeconds: z.number().positive().optional().describe("Time for the turn."),
 });
@@ -111,7 +111,7 @@ export function checkDraft(
     unsafe: draft.unsafe,
     fromRequest: false,
   };
-  if (isBlank(draft.content)) {
+  if (plainText(draft.content).trim() === "") {
     const field = draft.action === "wake" ? "text" : "message";
     return {
       ok: false,
@@ -405,9 +405,4 @@ export function checkAgent(
   };
   if (source.mapping !== undefined) action.mapping = source.mapping;
   return { ok: true, action };
-}
-
-/** True if the text is blank. */
-function isBlank(parts: readonly TextPart[]): boolean {
-  return plainText(parts).trim() === "";
 }

@@ -17,11 +17,6 @@ export type TurnWorker = ReturnType<typeof createTurnWorker>;
 /** Commands at the same time: `/stop` may wait for the end of the turns that it cancels. */
 const MAX_COMMANDS = 16;
 
-/** Puts a job that has waited for a provider back into the queue of its session. */
-async function returnToSession(job: Job, key: string, { store, clock }: TurnDeps): Promise<void> {
-  await store.commit((tx) => tx.jobs.settle(job, clock.now(), { key }), job);
-}
-
 /** Takes turns from the queue, `agents.defaults.maxConcurrent` at a time, and commands beside them. */
 export function createTurnWorker(deps: TurnDeps) {
   const executeTurn = async (job: Job, { runId }: RunJob, signal: AbortSignal): Promise<void> => {
@@ -39,7 +34,12 @@ export function createTurnWorker(deps: TurnDeps) {
   const executeJob = async (job: Job, signal: AbortSignal): Promise<void> => {
     const data = job.data as RunJob | HeartbeatJob | BatchJob;
     const parked = fromParkedKey(job.key);
-    if (parked) return returnToSession(job, parked.key, deps);
+    // A job that has waited for a provider goes back into the queue of its session.
+    if (parked)
+      return void (await deps.store.commit(
+        (tx) => tx.jobs.settle(job, deps.clock.now(), { key: parked.key }),
+        job,
+      ));
     if (data.type === "heartbeat")
       return executeRun(createHeartbeatRun(job, data, deps), deps, signal);
     if (data.type === "collect") return executeBatch(job, data, deps);

@@ -535,25 +535,19 @@ export function cleanReply(
   return { text: cleaned, removedLinks: cleaner.removedLinks() };
 }
 
-interface ReplyCleaner {
-  push(delta: string): string;
-  end(): string;
-  removedLinks(): number;
-}
-
 /** Leaves a text as it is. */
-export const KEPT_TEXT: ReplyCleaner = {
+export const KEPT_TEXT: ReturnType<typeof createReplyCleaner> = {
   push: (delta) => delta,
   end: () => "",
   removedLinks: () => 0,
 };
 
 /** `cleanReply` for a text that comes in pieces: nothing goes out of which it is not clear yet what it becomes. */
-export function createReplyCleaner(allowedHosts?: readonly string[]): ReplyCleaner {
+export function createReplyCleaner(allowedHosts?: readonly string[]) {
   const disarmer = new Disarmer();
   if (!allowedHosts)
     return {
-      push: (delta) => disarmer.push(delta),
+      push: (delta: string) => disarmer.push(delta),
       end: () => disarmer.end(),
       removedLinks: () => 0,
     };
@@ -574,7 +568,7 @@ export function createReplyCleaner(allowedHosts?: readonly string[]): ReplyClean
     return disarmer.push(text);
   };
   return {
-    push(delta) {
+    push(delta: string) {
       hold(reader.push(delta));
       const out = take(settledLength(held.mask));
       return held.text.length <= MAX_HELD ? out : out + take(held.text.length);

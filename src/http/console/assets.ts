@@ -14,12 +14,6 @@ const NAME = /^(?:index\.html|assets\/[\w.-]+)$/;
 /** The end of the output of a build that failed. */
 const LAST_LINES = 20;
 
-/** A file as it is, or in Brotli. */
-export interface ConsoleAsset {
-  bytes: Buffer;
-  isBrotli: boolean;
-}
-
 /** Changes when a source of the page or a version of what it is built from does. */
 function digestSources(): string {
   const hash = createHash("sha256");
@@ -71,7 +65,7 @@ async function findFolder(): Promise<string> {
  */
 export function createConsoleAssets() {
   let found: Promise<string> | undefined;
-  return async (name: string, takesBrotli: boolean): Promise<ConsoleAsset | undefined> => {
+  return async (name: string, takesBrotli: boolean) => {
     if (!NAME.test(name) || name.includes("..")) return undefined;
     found ??= findFolder();
     const folder = await found.catch((error: unknown) => {

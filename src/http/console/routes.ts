@@ -93,13 +93,7 @@ async function assetPage(c: Context, read: ReadAsset, name: string): Promise<Res
  * The operator's page at `/console`. A browser shows the gateway token once, in a form, and gets a session in a cookie
  * that scripts cannot read and other sites cannot send.
  */
-export function consoleRoutes({
-  sessions,
-  limiter,
-  isOperator,
-  hasToken,
-  mode,
-}: ConsoleDeps): Hono {
+export function consoleRoutes({ sessions, limiter, isOperator, hasToken, mode }: ConsoleDeps) {
   const app = new Hono();
   const readAsset = createConsoleAssets();
   app.use("*", (c, next) =>

@@ -9,15 +9,14 @@ const MAX_SESSIONS = 100;
 const PROVED_MS = 15 * 60_000;
 const COOKIE = "rouse-console";
 
-function readCookie(cookies: string | undefined): string | undefined {
-  return new RegExp(`(?:^|;\\s*)${COOKIE}=([\\w-]+)`).exec(cookies ?? "")?.[1];
-}
+const COOKIE_VALUE = new RegExp(`(?:^|;\\s*)${COOKIE}=([\\w-]+)`);
 
 /** Creates the sessions of browsers that have shown the gateway token to this process; a restart ends them. */
 export function createConsoleSessions(clock: Stopwatch) {
   /** When each was opened, in monotonic time, by the digest of its id: looking it up tells nothing about one that is nearly right. */
   const sessions = new Map<string, number>();
-  const findId = (cookies: string | undefined): string => sha256Hex(readCookie(cookies) ?? "");
+  const findId = (cookies: string | undefined): string =>
+    sha256Hex(COOKIE_VALUE.exec(cookies ?? "")?.[1] ?? "");
   const getAge = (cookies: string | undefined): number =>
     readMonotonic(clock) - (sessions.get(findId(cookies)) ?? -Infinity);
   const close = (cookies: string | undefined): void => void sessions.delete(findId(cookies));

@@ -127,7 +127,6 @@ export const toolMode = z.enum(["auto", "none", "required"]);
 export const effort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]);
 
 const isFalse = (value: unknown): boolean => value === false;
-const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 const isTextOnly = (value: unknown): boolean =>
   Array.isArray(value) && value.every((modality) => modality === "text");
 const NO_LOGPROBS = "leave it out; answers have no probabilities of tokens";
@@ -137,7 +136,7 @@ const USE_TOOLS = "send `tools` and `tool_choice`";
 const unsupportedFields = {
   logprobs: unsupported(NO_LOGPROBS, isFalse),
   top_logprobs: unsupported(NO_LOGPROBS, (value) => value === 0),
-  functions: unsupported(USE_TOOLS, isEmpty),
+  functions: unsupported(USE_TOOLS, (value) => Array.isArray(value) && value.length === 0),
   function_call: unsupported(USE_TOOLS),
   audio: unsupported("leave it out; answers are text"),
   modalities: unsupported('leave it out, or send ["text"]', isTextOnly),

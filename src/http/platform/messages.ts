@@ -88,14 +88,6 @@ async function loadImage(address: string, param: string, limits: ImageLimits): P
   return check(await download(url, param, limits), param, limits.maxBytes);
 }
 
-/** A conversation as the runtime takes it: what a program says apart from what its user and the model said. */
-export interface Conversation {
-  instructions: string | undefined;
-  messages: readonly ConversationMessage[];
-  /** True if the caller sends the conversation so far, and so owns it. */
-  hasHistory: boolean;
-}
-
 const toText = (
   content:
     | string
@@ -234,13 +226,11 @@ export interface ReadOptions {
 }
 
 /**
- * Takes a list of messages apart.
+ * Takes a list of messages apart, as the runtime takes a conversation: what a program says apart from what its user and the model
+ * said. `hasHistory`: the caller sends the conversation so far, and so owns it.
  * @throws ProblemError
  */
-export async function readMessages(
-  messages: readonly PlacedMessage[],
-  options: ReadOptions,
-): Promise<Conversation> {
+export async function readMessages(messages: readonly PlacedMessage[], options: ReadOptions) {
   const { field, continues } = options;
   const system: string[] = [];
   const said: ConversationMessage[] = [];

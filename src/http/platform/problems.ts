@@ -31,11 +31,9 @@ export class ProblemError extends Error {
 }
 
 /** The error object of every answer that is not 2xx, and of a stream that breaks off. */
-export function errorObject({ message, type, param, code }: ApiProblem): {
-  error: { message: string; type: string; param: string | null; code: string };
-} {
-  return { error: { message, type, param, code } };
-}
+export const errorObject = ({ message, type, param, code }: ApiProblem) => ({
+  error: { message, type, param, code },
+});
 
 /** Something in the request that its sender has to change. */
 export const badRequest = (

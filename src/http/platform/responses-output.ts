@@ -202,15 +202,8 @@ const STATES: Partial<Record<StoredResponse["status"], string>> = {
 };
 
 /** The response object of a turn that has ended, or has not yet. */
-export function storedResponse({
-  runId,
-  createdAt,
-  agentId,
-  status,
-  echo,
-  end,
-  error,
-}: StoredResponse) {
+export function storedResponse(stored: StoredResponse) {
+  const { runId, createdAt, agentId, status, echo, end, error } = stored;
   const response = responseObject({ runId, createdAt, model: agentId, echo }, end);
   const failed = error
     ? { code: error.code, message: turnProblem({ ok: false, ...error }, "input").message }

@@ -13,7 +13,10 @@ import { streamTurn, type TurnRenderer } from "./stream.ts";
 import type { Caller, PlatformEnv, PlatformParts } from "./types.ts";
 import { findAgent, type ApiKey } from "../../chat/api-keys.ts";
 
-interface SessionFields {
+/** The fields of a request that both forms of the API have. */
+interface CommonBody {
+  model: string;
+  stream?: boolean | null | undefined;
   session_id?: string | number | null | undefined;
   conversation_id?: string | number | null | undefined;
   metadata?: Record<string, unknown> | null | undefined;
@@ -34,7 +37,7 @@ const toName = (value: unknown): string | undefined =>
  * requests name none: a request for a title would join the conversation.
  * @throws ProblemError if the name is too long, or has control characters.
  */
-function getSessionName(c: Context, body: SessionFields, key: ApiKey): string | undefined {
+function getSessionName(c: Context, body: CommonBody, key: ApiKey): string | undefined {
   const { metadata } = body;
   const candidates: Record<string, unknown> = {
     "x-session-id": c.req.header("x-session-id"),
@@ -59,17 +62,6 @@ function getSessionName(c: Context, body: SessionFields, key: ApiKey): string | 
 function toHeaderText(name: string): string {
   return /^[\x21-\x7e]+$/.test(name) ? name : encodeURIComponent(name);
 }
-
-/** Route, session (whose name may stand in a header) and body. */
-function getFingerprint(route: string, session: string | undefined, bytes: Buffer): string {
-  return sha256Hex(`${route}\n${session ?? ""}\n${sha256Hex(bytes)}`);
-}
-
-/** The fields of a request that both forms of the API have. */
-type CommonBody = Parameters<typeof getSessionName>[1] & {
-  model: string;
-  stream?: boolean | null | undefined;
-};
 
 /** The facts about a request that a form of the API gets besides its body. */
 export interface FormContext {
@@ -148,7 +140,8 @@ async function readTurn<B extends CommonBody>(
     warnings,
     ...(given !== "" && { instructions: given }),
   };
-  const fingerprint = getFingerprint(route, session, bytes);
+  // The session's name may stand in a header.
+  const fingerprint = sha256Hex(`${route}\n${session ?? ""}\n${sha256Hex(bytes)}`);
   const startRenderer = (turn: ChatTurn): TurnRenderer => render(body, turn, agent.id);
   return { request, fingerprint, field, startRenderer };
 }

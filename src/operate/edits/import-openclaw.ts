@@ -11,14 +11,6 @@ export interface ImportNote {
   text: string;
 }
 
-interface ImportedHooks {
-  /** The mappings, for a mapping file. */
-  mappings: Record<string, unknown>[];
-  /** Settings of the section `hooks` of Rouse's config. */
-  settings: Record<string, unknown>;
-  notes: ImportNote[];
-}
-
 type Fields = Record<string, unknown>;
 type Verdict = ImportNote["verdict"];
 type Note = (path: string, verdict: Verdict, text: string) => void;
@@ -301,9 +293,9 @@ function findHooks(config: unknown): Fields | undefined {
 
 /**
  * Translates the section `hooks` of an OpenClaw config (https://docs.openclaw.ai/gateway/config-hooks) into mappings and
- * settings of Rouse, and says which settings do not mean the same. Undefined if there is no such section.
+ * settings of the section `hooks` of Rouse, and says which settings do not mean the same. Undefined if there is no such section.
  */
-export function importOpenClaw(config: unknown): ImportedHooks | undefined {
+export function importOpenClaw(config: unknown) {
   const hooks = findHooks(config);
   if (!hooks || Object.keys(hooks).length === 0) return undefined;
   const notes: ImportNote[] = [];

@@ -52,14 +52,8 @@ type Fields = Record<string, unknown>;
 const isTemplate = (value: unknown): boolean => typeof value === "string" && value.includes("{{");
 
 /** The values of a mapping that need a confirmation; undefined if it has none. In shadow, callers are let in and code is run, and no more. */
-function pickConfirmed({
-  shadow,
-  auth,
-  allowUnsafeExternalContent,
-  transform,
-  channel,
-  to,
-}: Fields): Record<ConfirmedField, unknown> {
+function pickConfirmed(mapping: Fields): Record<ConfirmedField, unknown> {
+  const { shadow, auth, allowUnsafeExternalContent, transform, channel, to } = mapping;
   const recipient = shadow === true ? [] : [channel, to].filter(isTemplate);
   return {
     auth,

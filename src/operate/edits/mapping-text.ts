@@ -15,15 +15,6 @@ import { RouseError } from "../../core/errors.ts";
 /** The config has its mappings in `hooks.mappings`, a file of `hooks.mappingsDir` in `mappings`. */
 export type MappingHome = "config" | "mappings";
 
-/** One mapping as it stands in a file. `start` and `end` are positions in the text, `end` behind its brace. */
-export interface WrittenMapping {
-  id: string | undefined;
-  value: Record<string, unknown>;
-  text: string;
-  start: number;
-  end: number;
-}
-
 const LIST_PATH: Record<MappingHome, readonly string[]> = {
   config: ["hooks", "mappings"],
   mappings: ["mappings"],
@@ -53,10 +44,10 @@ function findList(text: string, home: MappingHome): TextNode | undefined {
 }
 
 /**
- * Lists the mappings of a file, in order.
+ * Lists the mappings of a file as they stand in it, in order. `start` and `end` are positions in the text, `end` behind the brace.
  * @throws RouseError `config_invalid` if the text is not a JSON5 object.
  */
-export function listWrittenMappings(text: string, home: MappingHome): WrittenMapping[] {
+export function listWrittenMappings(text: string, home: MappingHome) {
   return (findList(text, home)?.items ?? []).map(({ value: { start, end } }) => {
     const written = text.slice(start, end);
     const value = JSON5.parse<Record<string, unknown>>(written);

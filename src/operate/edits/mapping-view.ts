@@ -75,9 +75,6 @@ export function showMapping(id: string, snapshot: Snapshot) {
   return { ...mapping, file, text: withoutIndent(written.text) };
 }
 
-/** The words that an editor of mappings completes and explains. */
-export type MappingWords = ReturnType<typeof describeMapping>;
-
 /** Describes mappings for editors: their schema, and the functions of expressions. */
 export function describeMapping() {
   const { $defs = {}, ...file } = mappingFileJsonSchema();

@@ -4,7 +4,7 @@ import type { SessionRef } from "../../store/types.ts";
 import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { found, matches } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
-import { iso, isoOrNull } from "../records/views.ts";
+import { iso, isoOrNull, pick, pickOrNull } from "../records/views.ts";
 
 const WORDS_OF: Record<PlacedNote["note"]["origin"], string> = {
   trusted: "owner or operator",
@@ -16,22 +16,19 @@ const WORDS_OF: Record<PlacedNote["note"]["origin"], string> = {
 export type NoteView = ReturnType<typeof noteView>;
 
 function noteView({ scope: { agentId, origin, key, via }, note }: PlacedNote) {
-  const { id, text, createdAt, changedAt, runId, by } = note;
   return {
-    id,
+    ...pick(note, "id", "text", "runId"),
+    /** The person who approved it, or changed it last. */
+    ...pickOrNull(note, "by"),
     agentId,
     /** The conversation that the note belongs to. */
-    session: { key, origin, path: via?.path ?? null, credential: via?.credential ?? null },
-    text,
+    session: { key, origin, ...pickOrNull(via, "path", "credential") },
     /** Whose words it is of: `trusted`, `people` in the conversation, or `outside`. */
     words: note.origin,
     /** The same in words. */
     wordsOf: WORDS_OF[note.origin],
-    /** The person who approved it, or changed it last. */
-    by: by ?? null,
-    runId,
-    createdAt: iso(createdAt),
-    changedAt: isoOrNull(changedAt),
+    createdAt: iso(note.createdAt),
+    changedAt: isoOrNull(note.changedAt),
   };
 }
 

@@ -4,7 +4,7 @@ import type { Pairing } from "../../people/pairings.ts";
 import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { found, unwrap } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
-import { iso, isoOrNull, pick } from "../records/views.ts";
+import { iso, isoOrNull, pick, pickOrNull } from "../records/views.ts";
 
 /** A person on one channel, who has linked it or whom the config names, as operators see it. */
 export type AddressView = Awaited<ReturnType<typeof listAddresses>>["addresses"][number];
@@ -21,15 +21,13 @@ function addressView(
   return {
     channel,
     person,
+    /** `personId` names the person and ends the key of the session: `channel:person:<id>`; `runId` is that of the command `/link`. Null unless linked. */
+    ...pickOrNull(linked, "personId", "runId"),
     /** The id of the entry of `people` in the config. */
     entry: rooms.findEntry(address) ?? null,
     /** `owner`: direct messages join the main session, whatever is linked. */
     state: rooms.isOwner(channel, person) ? ("owner" as const) : state,
-    /** Names the person and ends the key of the session: `channel:person:<id>`. Null unless linked. */
-    personId: linked?.personId ?? null,
-    linkedAt: linked ? iso(linked.linkedAt) : null,
-    /** The run of the command `/link` that linked the address. */
-    runId: linked?.runId ?? null,
+    linkedAt: isoOrNull(linked?.linkedAt),
   };
 }
 
@@ -65,18 +63,15 @@ export async function unlinkPerson(deps: AdminDeps, idOrAddress: string) {
 export type PairingView = ReturnType<typeof pairingView>;
 
 function pairingView(pairing: Pairing) {
-  const { name, state, code, requestedAt, expiresAt, decidedAt, by } = pairing;
+  const { state, requestedAt, expiresAt, decidedAt } = pairing;
   return {
     ...pick(pairing, "id", "channel", "person", "state"),
-    /** The display name that the person had: outside text. */
-    name: name ?? null,
-    /** Null unless the person waits. */
-    code: code ?? null,
+    /** `name`: the display name that the person had, outside text. `code`: null unless the person waits. */
+    ...pickOrNull(pairing, "name", "code", "by"),
     requestedAt: iso(requestedAt),
     /** Null unless the person waits. */
     expiresAt: state === "waiting" ? iso(expiresAt) : null,
     decidedAt: isoOrNull(decidedAt),
-    by: by ?? null,
   };
 }
 

@@ -1,19 +1,15 @@
 import { z } from "zod";
+import { switchField, text } from "../../config/schema/common.ts";
 
 /** The most events that a proposal is made from. */
 const MAX_EVENTS = 20;
 /** The most that the operator says. */
 const MAX_SAID = 2000;
 
-const text = z.string().min(1);
-
 /** The request of a proposal. */
 export const proposalRequest = z.strictObject({
   name: text.describe("The name of the new mapping file."),
-  write: z
-    .boolean()
-    .default(true)
-    .describe("False: nothing is written; the answer has the text of the file."),
+  write: switchField("False: nothing is written; the answer has the text of the file.", true),
   events: z.array(text).min(1).max(MAX_EVENTS).describe("Ids of recorded events of one hook."),
   say: text.max(MAX_SAID).optional().describe("The operator's words."),
   model: z

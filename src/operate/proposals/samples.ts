@@ -109,8 +109,6 @@ export const toExpression = (field: string): string =>
 export const renderLine = (path: string): string =>
   `${path.replace(/^payload\./, "")}: {{${path}}}`;
 
-const toTitle = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
-
 /** True if templates can render a field by its name: a text, number or boolean that holds no credential. */
 function isRendered({ name, types }: FieldShape): boolean {
   const isPlain = parsePath(name) !== undefined && !isCredentialName(name);
@@ -162,7 +160,7 @@ export function draftFromShape({
     .filter((field) => field !== kind && isShort(field))
     .slice(0, MAX_FIELDS)
     .map((field) => renderLine(toExpression(field.name)));
-  const title = toTitle(name);
+  const title = name.charAt(0).toUpperCase() + name.slice(1);
   const expression = kind && `{{${toExpression(kind.name)}}}`;
   const kinds = kind ? getKinds(kind) : [];
   // Real events do not have a stand-in.

@@ -64,17 +64,14 @@ interface Chosen {
   failure?: Failure;
 }
 
-/** Those that are meant, oldest first, so that the turns of a session and the messages to a recipient keep their order. */
-interface Choice<T extends Chosen> {
-  chosen: readonly T[];
-  skipped: number;
-}
-
-/** Does the work for each, one after the other, and at most so many a second. */
+/**
+ * Does the work for each, one after the other, and at most so many a second: the oldest first, so that the turns of a session and
+ * the messages to a recipient keep their order.
+ */
 async function* doEach<T extends Chosen>(
   { clock }: AdminDeps,
   { perSecond, dryRun }: Bulk,
-  { chosen, skipped }: Choice<T>,
+  { chosen, skipped }: { chosen: readonly T[]; skipped: number },
   work: (one: T) => Promise<Outcome>,
 ): AsyncGenerator<BulkLine> {
   yield { type: "total", total: chosen.length, skipped, dryRun };

@@ -120,16 +120,6 @@ export type EventsQuery = PageQuery<Omit<Lists["events"]["of"], "failedRuns">> &
   search?: string | undefined;
 };
 
-export interface EventsPage {
-  events: EventView[];
-  /** The `before` of the next page; null if there is none. */
-  next: string | null;
-  /** Set if the search ended before the page was full: the time up to which it looked. */
-  searchedTo: string | null;
-  /** With `search`: how many events were looked at. */
-  looked: number | null;
-}
-
 /** The most that one search may look at: someone waits for the answer, and hooks come in meanwhile. */
 export interface SearchBounds {
   ms: number;
@@ -146,13 +136,16 @@ const BATCH_BYTES = 4 * 2 ** 20;
 
 const bytesOf = ({ request: { body } }: EventRecord): number => body?.byteLength ?? 0;
 
-/** Looks for events batch by batch, until the page is full or the bounds are reached. */
+/**
+ * Looks for events batch by batch, until the page is full or the bounds are reached: then `searchedTo` is the time up to which it
+ * looked. `looked` is the number of events.
+ */
 async function searchEvents(
   { store }: Pick<AdminDeps, "store">,
   query: PageQuery<Lists["events"]["of"]>,
   search: EventSearch,
   bounds: SearchBounds,
-): Promise<EventsPage> {
+) {
   const { limit, ...filters } = { ...search.stored, ...given(query) };
   const deadline = performance.now() + bounds.ms;
   const events: EventView[] = [];
@@ -194,7 +187,7 @@ export async function listEvents(
   deps: Pick<AdminDeps, "store">,
   query: EventsQuery,
   bounds: SearchBounds = BOUNDS,
-): Promise<EventsPage> {
+) {
   const { failed, search, ...filters } = query;
   const stored = { ...filters, ...(failed ? { failedRuns: true } : {}) };
   if (search !== undefined) return searchEvents(deps, stored, parseSearch(search), bounds);

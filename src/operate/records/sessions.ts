@@ -10,7 +10,7 @@ import {
 import { unknownId } from "../../vocabulary/unknown-id.ts";
 import { readPage, refuse, searchPage, type PageQuery } from "./operation.ts";
 import type { AdminDeps } from "../types.ts";
-import { iso, pick, sessionView, unusedSession } from "./views.ts";
+import { iso, pick, pickOrNull, sessionView, unusedSession } from "./views.ts";
 
 /** The name of a session. Only the key is needed, unless several sessions have it. */
 export interface SessionName {
@@ -80,18 +80,15 @@ export async function listSessions(
 }
 
 /** Renders a checkpoint without its summary, which is the input of its turn. */
-function checkpointView({ turns, left, outside, model, usage }: Checkpoint) {
-  return { turns, left, outside, model: model ?? null, usage: usage ?? null };
-}
+const checkpointView = (checkpoint: Checkpoint) => ({
+  ...pick(checkpoint, "turns", "left", "outside"),
+  ...pickOrNull(checkpoint, "model", "usage"),
+});
 
-const turnView = ({ seq, runId, at, hook, input, messages, checkpoint }: TurnRecord) => ({
-  seq,
-  runId,
-  at: iso(at),
-  hook,
-  input,
-  messages,
-  checkpoint: checkpoint ? checkpointView(checkpoint) : null,
+const turnView = (turn: TurnRecord) => ({
+  ...pick(turn, "seq", "runId", "hook", "input", "messages"),
+  at: iso(turn.at),
+  checkpoint: turn.checkpoint ? checkpointView(turn.checkpoint) : null,
 });
 
 /**

@@ -5,7 +5,6 @@ import {
   type DeliveryRecord,
   type EventRecord,
   type FailedAttempt,
-  type HookRun,
   type PastWait,
   type RunRecord,
   type RunSpec,
@@ -41,7 +40,6 @@ export type RunView = ReturnType<typeof runView>;
 export type RunDetail = ReturnType<typeof runDetail>;
 export type StepView = ReturnType<typeof stepView>;
 export type ToolCallView = ReturnType<typeof toolCallView>;
-export type BreakerView = ReturnType<typeof breakerView>;
 export type ApprovalView = ReturnType<typeof approvalView>;
 export type DeliveryView = ReturnType<typeof deliveryView>;
 export type DeliveryDetail = ReturnType<typeof deliveryDetail>;
@@ -57,6 +55,15 @@ export const pick = <T extends object, K extends keyof T>(
   ...names: readonly K[]
 ): Pick<T, K> =>
   Object.fromEntries(names.map((name) => [name, record[name]])) as unknown as Pick<T, K>;
+
+/** Returns some fields of a record; those that are not there are null. */
+export const pickOrNull = <T extends object, K extends keyof T>(
+  record: T | undefined,
+  ...names: readonly K[]
+) =>
+  Object.fromEntries(names.map((name) => [name, record?.[name] ?? null])) as {
+    [N in K]-?: Exclude<T[N], undefined> | null;
+  };
 
 /** Renders a body as text if it is UTF-8, else as base64. */
 function renderBody(bytes: Uint8Array | null): {
@@ -83,17 +90,15 @@ export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, str
     id: event.id,
     receivedAt: iso(event.receivedAt),
     ...pick(event, "path", "credential", "outcome"),
-    address: event.address ?? null,
+    /** `nearest`: if no mapping matched, or one skipped it, the closest other one and its condition that failed. */
+    ...pickOrNull(event, "address", "mapping", "nearest", "duplicateOf", "replayOf"),
     reason: renderReason(event),
     /** Its fate in a few words: the reason, or the names of its work. */
     text: renderEvent(event),
     /** The HTTP status that the sender was answered, if it was an error. */
     answerStatus: event.status ?? null,
-    mapping: event.mapping ?? null,
     /** The number of its actions that failed beside others. */
     failedActions: event.failedActions ?? 0,
-    /** If no mapping matched, or one skipped it: the closest other one, and its condition that failed. */
-    nearest: event.nearest ?? null,
     missing: event.missing ?? [],
     /** Anything that was ignored, cut or replaced in its body and in its runs. */
     warnings: [
@@ -102,8 +107,6 @@ export function eventView(event: EventRecord, statuses?: ReadonlyMap<string, str
         ...event.actions.flatMap((action) => (action.kind === "run" ? action.warnings : [])),
       ]),
     ],
-    duplicateOf: event.duplicateOf ?? null,
-    replayOf: event.replayOf ?? null,
     /** True if an operator has changed the body for the replay. */
     edited: event.edited ?? false,
     /** The end of an event that failed: its replay, or that it was discarded. */
@@ -196,51 +199,35 @@ export interface RunFacts {
   waitsFor: WaitReason | undefined;
 }
 
-const scheduleMark = ({ kind, spec }: RunRecord) =>
-  kind === "schedule" ? { ...spec.schedule, dueAt: iso(spec.schedule.dueAt) } : null;
-
-/** Renders the fields that only runs of hooks have. */
-function hookView(run: RunRecord) {
-  const { callbackId, collect, combinedBy }: Partial<HookRun> = run.kind === "hook" ? run : {};
-  return {
-    /** The delivery of its receipt, if the mapping has a callback. */
-    callbackId: callbackId ?? null,
-    /** The number of events of its batch. */
-    collected: collect?.count ?? null,
-    /** The number of the config that made one run of its batch; null before that, and if it was not recorded. */
-    combinedBy: combinedBy ?? null,
-  };
-}
-
 /** Renders a run. */
 export function runView(run: RunRecord, { delivery, waitsFor }: RunFacts) {
-  const { session } = run.spec;
+  const { kind, spec } = run;
+  const { session } = spec;
+  const ofHook = kind === "hook" ? run : undefined;
   return {
     ...pick(run, "id", "eventId", "kind", "status", "attempts", "restarts", "warnings"),
+    ...pickOrNull(run, "mapping", "error", "usage", "deliveryId"),
     /** The schedule that started the run, and the due time that it is for. */
-    schedule: scheduleMark(run),
-    mapping: run.mapping ?? null,
+    schedule: kind === "schedule" ? { ...spec.schedule, dueAt: iso(spec.schedule.dueAt) } : null,
     agentId: session.agentId,
     origin: session.origin,
     sessionKey: session.key,
     /** Whose session it is; null for other origins than hooks, and for keys of `hooks.sharedSessions`. */
-    path: session.via?.path ?? null,
-    credential: session.via?.credential ?? null,
-    name: run.spec.name,
-    hook: run.spec.hook,
+    ...pickOrNull(session.via, "path", "credential"),
+    ...pick(spec, "name", "hook"),
     model: run.model ?? getOwnModel(run) ?? null,
-    error: run.error ?? null,
     /** The words of the provider about the error. */
     providerText: renderVendor(run.error),
-    usage: run.usage ?? null,
     usageText: renderTokens(run.usage),
     delivery: deliveryStatus(run, delivery) ?? null,
-    deliveryId: run.deliveryId ?? null,
     /** The reason that it waits, since when and until when; null if it is executed or has ended. */
     waitsFor: waitsFor ? waitView(waitsFor) : null,
-    ...hookView(run),
+    /** The delivery of a hook's receipt, if the mapping has a callback; the number of the config that made one run of its batch, if that was recorded. */
+    ...pickOrNull(ofHook, "callbackId", "combinedBy"),
+    /** The number of events of its batch. */
+    collected: ofHook?.collect?.count ?? null,
     /** Null if nothing collected traces. */
-    traceId: run.spec.trace ? getTraceId(run.spec.trace) : null,
+    traceId: spec.trace ? getTraceId(spec.trace) : null,
     createdAt: iso(run.createdAt),
     startedAt: isoOrNull(run.startedAt),
     endedAt: isoOrNull(run.endedAt),
@@ -269,21 +256,14 @@ const attemptView = ({ at, model, error, waitedMs }: FailedAttempt) => ({
 /** Renders a run with what the agent was given and what it replied. */
 export function runDetail(run: RunRecord, facts: RunFacts) {
   const { kind, spec } = run;
-  const { deliver, channel, to, instructions, thinking, timeoutSeconds, wakeMode, unsafe } =
-    withDefaults(spec);
+  const settings = withDefaults(spec);
   return {
     ...runView(run, facts),
     input: spec.input,
-    instructions: instructions ?? null,
-    reply: run.reply ?? null,
-    route: run.route ?? null,
-    deliver,
-    channel,
-    to: to ?? null,
-    thinking: thinking ?? null,
-    timeoutSeconds: timeoutSeconds ?? null,
-    wakeMode,
-    allowUnsafeExternalContent: unsafe,
+    ...pickOrNull(run, "reply", "route"),
+    ...pickOrNull(settings, "instructions", "to", "thinking", "timeoutSeconds"),
+    ...pick(settings, "deliver", "channel", "wakeMode"),
+    allowUnsafeExternalContent: settings.unsafe,
     /** Model calls at which tries of the run ended; those before an answer are in the steps. */
     failedAttempts: (run.failedAttempts ?? []).map(attemptView),
     /** Its waits before, oldest first: the newest 20. */
@@ -428,8 +408,7 @@ export function deliveryView(delivery: DeliveryRecord) {
     status: deliveryState(delivery),
     /** Without a route: what the run asked for, a channel or `last`. */
     channel: route.channel,
-    to: route.to ?? null,
-    thread: route.thread ?? null,
+    ...pickOrNull(route, "to", "thread"),
     chunks: delivery.chunks.length,
     sentChunks: Math.min(delivery.nextChunk, delivery.chunks.length),
     files: delivery.files?.length ?? 0,
@@ -470,8 +449,7 @@ export function unusedSession({ via, ...ref }: SessionRef) {
   // The hook path and the configured credential that it belongs to; null for other origins, and if it is shared.
   return {
     ...ref,
-    path: via?.path ?? null,
-    credential: via?.credential ?? null,
+    ...pickOrNull(via, "path", "credential"),
     turns: 0,
     ...times,
   };

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { optionalField } from "../../config/schema/common.ts";
 import { parseJson, writeJson } from "../../core/json.ts";
 import { OUTCOMES } from "../../vocabulary/outcomes.ts";
 import type { RecordedHook } from "../../intake/replay.ts";
@@ -10,36 +11,32 @@ import {
   type WrittenRun,
 } from "./recorded-run.ts";
 
-const names = z.record(z.string(), z.string()).default({});
-const parameters = z.record(z.string(), z.union([z.string(), z.array(z.string())])).default({});
-const words = z.array(z.string());
+const text = z.string();
+const names = z.record(text, text).default({});
+const parameters = z.record(text, z.union([text, z.array(text)])).default({});
+const words = z.array(text);
 
 const actionSchema = z.strictObject({
-  mapping: z.string().optional().describe("The mapping whose action it is."),
-  fields: z
-    .record(z.string(), z.union([z.string(), z.number(), z.boolean()]))
-    .optional()
-    .describe(
-      "All fields of the action. `<new>` at the end of a session stands for an id that is made for each event.",
-    ),
-  text: z
-    .union([z.string(), words])
-    .optional()
-    .describe(
-      "The message or the text, or a list of its lines. What came from outside stands between ⟦ and ⟧.",
-    ),
-  session: z.string().optional().describe("The session key, in place of all fields."),
+  mapping: text.optional().describe("The mapping whose action it is."),
+  fields: optionalField(
+    z.record(text, z.union([text, z.number(), z.boolean()])),
+    "All fields of the action. `<new>` at the end of a session stands for an id that is made for each event.",
+  ),
+  text: optionalField(
+    z.union([text, words]),
+    "The message or the text, or a list of its lines. What came from outside stands between ⟦ and ⟧.",
+  ),
+  session: text.optional().describe("The session key, in place of all fields."),
   contains: words.optional().describe("Words of the text, in place of the whole text."),
 });
 
 const expectSchema = z
   .strictObject({
-    outcome: z
-      .enum(OUTCOMES)
-      .exclude(["duplicate"])
-      .optional()
-      .describe("What becomes of the event. A fixture with a `request` needs it."),
-    mapping: z.string().optional().describe("The mapping that takes it."),
+    outcome: optionalField(
+      z.enum(OUTCOMES).exclude(["duplicate"]),
+      "What becomes of the event. A fixture with a `request` needs it.",
+    ),
+    mapping: text.optional().describe("The mapping that takes it."),
     actions: z.array(actionSchema).optional().describe("What is done, in order."),
     missing: words.optional().describe("Template expressions that find nothing."),
     reply: replySchema.optional(),
@@ -51,14 +48,14 @@ const expectSchema = z
 const requestSchema = z
   .strictObject({
     method: z.enum(["POST", "GET"]).default("POST"),
-    path: z.string().min(1).describe("The hook's path, such as `shop`."),
+    path: text.min(1).describe("The hook's path, such as `shop`."),
     query: parameters.describe(
       "Query parameters, without credentials; a list for one that comes several times.",
     ),
     headers: names.describe("Headers, without credentials."),
-    contentType: z.string().optional().describe("What the body is. Default: JSON."),
+    contentType: text.optional().describe("What the body is. Default: JSON."),
     json: z.unknown().optional().describe("The body, if it is JSON."),
-    text: z.string().optional().describe("The body as text."),
+    text: text.optional().describe("The body as text."),
     base64: z.base64().optional().describe("The body as bytes."),
   })
   .refine(
@@ -72,13 +69,12 @@ const requestSchema = z
 /** A file of `hooks.testsDir`. */
 export const fixtureSchema = z
   .strictObject({
-    $schema: z.string().optional().describe("For editors."),
+    $schema: text.optional().describe("For editors."),
     request: requestSchema
       .optional()
       .describe("The recorded request. A case with `run.prompt` has none."),
     receivedAt: z.iso.datetime({ offset: true }).describe("The time that the mappings see."),
-    credential: z
-      .string()
+    credential: text
       .regex(
         /^(?:hooks\.token|path:.+)$/,
         'write "hooks.token", or "path:" and the path that has its own credential',

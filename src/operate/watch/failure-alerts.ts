@@ -36,7 +36,6 @@ interface Report {
 /** The times of the last reports, by where they went. */
 type Reported = Partial<Record<"channel" | "callback", Ms>>;
 
-const toKey = (id: string): string => `failures.reported.${id}`;
 /** Refused requests of a path are reported again after this time. */
 const AGAIN_MS = 24 * 3_600_000;
 
@@ -55,7 +54,7 @@ function renderText({ id, title, isReopened, count, example, from }: FailureGrou
 }
 
 const toGroupReport = (group: FailureGroup): Report => ({
-  key: toKey(group.id),
+  key: `failures.reported.${group.id}`,
   isDue: (at) => isDue(group, at),
   text: renderText(group),
   body: { type: "failure", failure: group },

@@ -95,16 +95,8 @@ function toSenders(sums: readonly FailureSum[]) {
 }
 
 /** Says in a sentence what the failures of a group have in common. */
-function renderTitle({
-  kind,
-  state,
-  path,
-  mapping,
-  code,
-  reason,
-  provider,
-  channel,
-}: GroupError): string {
+function renderTitle(error: GroupError): string {
+  const { kind, state, path, mapping, code, reason, provider, channel } = error;
   if (kind === "delivery")
     return state === "no_route"
       ? "Replies have no route"

@@ -3,7 +3,7 @@ import { keepSenderSecret } from "../../config/state.ts";
 import { RouseError, safeError, type Issue } from "../../core/errors.ts";
 import { found } from "../records/operation.ts";
 import type { AdminDeps } from "../types.ts";
-import { iso, isoOrNull, pick } from "../records/views.ts";
+import { iso, isoOrNull, pick, pickOrNull } from "../records/views.ts";
 import { countWaiting } from "./activity.ts";
 import {
   mergeUsage,
@@ -21,8 +21,7 @@ export function listAgents({ snapshot }: AdminDeps) {
   const { list, default: first } = snapshot().agents;
   const agents = list.map((agent) => ({
     ...pick(agent, "id", "name", "model", "tools"),
-    description: agent.description ?? null,
-    thinking: agent.thinking ?? null,
+    ...pickOrNull(agent, "description", "thinking"),
     /** The main session is this one's. */
     standard: agent.id === first.id,
   }));
@@ -106,19 +105,12 @@ export async function acceptSecret(deps: AdminDeps, { path, id }: { path: string
 
 export type GatewayView = ReturnType<typeof gatewayView>;
 
-const gatewayView = ({ id, self, lastSeen, alive, info }: Peer) => ({
-  id,
-  self,
-  host: info?.host ?? null,
-  pid: info?.pid ?? null,
-  version: info?.version ?? null,
-  url: info?.url ?? null,
-  /** The hash of the config in use and its files, without what belongs to a machine. */
-  snapshot: info?.snapshot ?? null,
-  workers: info?.workers ?? null,
-  startedAt: isoOrNull(info?.startedAt),
-  lastSeen: iso(lastSeen),
-  alive,
+const gatewayView = (peer: Peer) => ({
+  ...pick(peer, "id", "self", "alive"),
+  /** `snapshot`: the hash of the config in use and its files, without what belongs to a machine. */
+  ...pickOrNull(peer.info, "host", "pid", "version", "url", "snapshot", "workers"),
+  startedAt: isoOrNull(peer.info?.startedAt),
+  lastSeen: iso(peer.lastSeen),
 });
 
 /**
@@ -198,19 +190,17 @@ export function listFindings({ snapshot, status }: AdminDeps) {
   const { mappings } = set;
   const toFinding = (
     from: "config" | "lint" | "shadow",
-    { path, message, file, line }: Issue,
-    mapping = findOwner(path, mappings),
+    issue: Issue,
+    mapping = findOwner(issue.path, mappings),
   ) => ({
     /** `config`: the file on disk cannot be used. `lint`: mappings. `shadow`: a mapping that starts nothing. */
     from,
-    /** The field of the config. */
-    path,
-    message,
+    /** `path`: the field of the config. */
+    ...pick(issue, "path", "message"),
     /** The id of the mapping that it is about; null if it is about another thing. */
     mapping,
     /** The file and its line, if they are known. */
-    file: file ?? null,
-    line: line ?? null,
+    ...pickOrNull(issue, "file", "line"),
   });
   const inShadow = mappings.filter(({ shadow, enabled }) => shadow && enabled);
   return {

@@ -1,6 +1,4 @@
 /** Makes the input of a message's turn: the messages that came after it and join it, and all that they refer to. */
-import type { InputImage } from "../../agent/types.ts";
-import type { Config } from "../../config/schema/index.ts";
 import type { Attachment, EarlierMessage, ThreadMessage } from "../../contract/channel.ts";
 import { labelledText, type TextPart } from "../../core/text.ts";
 import type { LoadedChannel } from "../../delivery/channels.ts";
@@ -44,10 +42,6 @@ const MAX_QUIET_TIMES = 10;
 const hasSteps = async (run: RunRecord, { store }: TurnDeps): Promise<boolean> =>
   run.startedAt !== undefined && (await store.steps.list(run.id)).length > 0;
 
-/** True if two messages can be answered together: in the same place, and the later one has not begun. */
-const belongTogether = ({ spec: one }: MessageRun, { attempts, spec }: MessageRun): boolean =>
-  attempts === 0 && isSamePlace(one, spec);
-
 const countChars = ({ spec }: MessageRun): number =>
   spec.input.reduce((sum, { text }) => sum + text.length, 0);
 
@@ -79,7 +73,8 @@ async function findFollowing(
     const command = one.kind === "channel" ? one.spec.command : undefined;
     // Other commands than `/new` wait for no turn, and end no conversation.
     if (command && command.name !== "new") continue;
-    if (command || one.kind !== "channel" || !belongTogether(run, one)) break;
+    if (command || one.kind !== "channel" || one.attempts > 0) break;
+    if (!isSamePlace(run.spec, one.spec)) break;
     chars += countChars(one);
     if (chars > maxChars || following.length + 2 > MAX_MESSAGES) break;
     following.push(one);
@@ -151,8 +146,6 @@ async function join(
 /** The messages of an album come one by one, within less than this. */
 const ALBUM_MS = 1_000;
 
-const isCollecting = ({ sessions }: Config): boolean => sessions.messages !== "separate";
-
 /** True if two messages are of one album: those are one message, however messages are collected. */
 const isSameAlbum = (
   { spec: { incoming: one } }: MessageRun,
@@ -170,7 +163,7 @@ export async function collectMessages(
   deps: TurnDeps,
 ): Promise<MessageRun | undefined> {
   const isAlbum = run.spec.incoming.album !== undefined;
-  const collects = isCollecting(config);
+  const collects = config.sessions.messages !== "separate";
   if ((!collects && !isAlbum) || run.attempts > 0 || (await hasSteps(run, deps))) return run;
   const found = await findFollowing(run, config.hooks.maxMessageChars, deps);
   const following = collects ? found : found.filter((one) => isSameAlbum(run, one));
@@ -183,15 +176,6 @@ export async function collectMessages(
     return undefined;
   }
   return following.length === 0 ? run : join(job, run, following, deps);
-}
-
-/** A channel's message with all that it refers to. */
-interface WholeMessage {
-  spec: MessageSpec;
-  /** The text of the messages, without what they refer to. */
-  question: string;
-  images: readonly InputImage[];
-  warnings: string[];
 }
 
 interface UnreadDeps extends AttachmentDeps {
@@ -327,14 +311,14 @@ async function readThread(
 /**
  * Gets what a channel's message refers to: its files, what it quotes, and what was written in its thread. What is text becomes
  * part of the input and is kept with the run, so that another attempt reads it no more; undefined if nothing is missing. If a
- * message is edited meanwhile, the run cannot start, and all is read again.
+ * message is edited meanwhile, the run cannot start, and all is read again. `question` is the text of the messages alone.
  */
 export async function readUnread(
   run: MessageRun,
   { channels, config }: Pick<ActionContext, "channels" | "config">,
   deps: UnreadDeps,
   signal: AbortSignal,
-): Promise<WholeMessage | undefined> {
+) {
   const { unread, channel: id, ...spec } = run.spec;
   if (!unread) return undefined;
   const loaded = channels.get(id);
@@ -361,7 +345,7 @@ export async function readUnread(
     deps,
     signal,
   );
-  const read = {
+  const read: MessageSpec = {
     ...spec,
     channel: id,
     input: [...thread.parts, ...spec.input, ...quoted.flatMap((one) => one.parts), ...parts],

@@ -60,25 +60,19 @@ function buildRun(
   return newRun<ScheduleRun>({ id, kind: "schedule", spec, createdAt: at });
 }
 
-/** The writes of a firing, for one commit with the state of the schedule. */
-export interface PlannedFiring {
-  firing: Firing;
-  write(tx: Writes): void;
-}
-
 /**
- * Plans a firing. The ids of one for a due time depend on the schedule and the due time alone, so that the store refuses a
+ * Plans a firing, with its writes for one commit with the state of the schedule. The ids of one for a due time depend on the schedule and the due time alone, so that the store refuses a
  * second one; a person can start a schedule as often as they want.
  */
 export function planFiring(
   schedule: Schedule,
   { dueAt, at, manual }: Firing,
   heartbeat: Pick<Heartbeat, "plan">,
-): PlannedFiring {
+) {
   const { agentId, action } = schedule;
   const firing: Firing = { dueAt, at, ...(manual && { manual }) };
   if (action.kind === "heartbeat")
-    return { firing, write: (tx) => tx.jobs.add(heartbeat.plan(agentId)) };
+    return { firing, write: (tx: Writes) => tx.jobs.add(heartbeat.plan(agentId)) };
   const seed = `schedule ${getScheduleName(schedule)} ${dueAt}`;
   const id = manual ? newId("run", at) : seededId("run", dueAt, seed);
   const run = buildRun(schedule, action, firing, id);

@@ -44,15 +44,8 @@ function fromHeartbeat(agentId: string, everyMs: number): Schedule[] {
   return build({ everyMs }, { ...rest, catchUp: "once" });
 }
 
-function fromApproved({
-  id,
-  agentId,
-  trigger,
-  prompt,
-  outside,
-  deliver,
-  asked,
-}: ApprovedSchedule): Schedule[] {
+function fromApproved(approved: ApprovedSchedule): Schedule[] {
+  const { id, agentId, trigger, prompt, outside, deliver, asked } = approved;
   const route = asked?.route;
   const target = route ? { channel: route.channel, to: route.to } : LAST;
   const action: ScheduleAction = { kind: "prompt", text: prompt, outside };

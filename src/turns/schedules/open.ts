@@ -10,12 +10,8 @@ import { createScheduleTool } from "./tool.ts";
 /** The parts that start heartbeats and fire schedules, what people do with schedules, and the tool that proposes them. */
 export type ScheduleParts = ReturnType<typeof openSchedules>;
 
-interface ScheduleContext extends PartContext {
-  snapshot(): ActionContext;
-}
-
 /** Creates the parts that schedules need, and starts none of them. */
-export function openSchedules(context: ScheduleContext) {
+export function openSchedules(context: PartContext & { snapshot(): ActionContext }) {
   const { store, clock, snapshot } = context;
   const heartbeat = new Heartbeat({
     ...context,

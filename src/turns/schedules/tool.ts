@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { duration } from "../../config/schema/common.ts";
+import { duration, optionalField, switchField, text } from "../../config/schema/common.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { TurnExtension } from "../../agent/types.ts";
 import { findApprovedCall } from "../../people/rules.ts";
@@ -11,28 +11,22 @@ import { parseTrigger } from "../../vocabulary/schedule-times.ts";
 import type { ApprovedSchedules } from "./proposals.ts";
 
 const INPUT = z.strictObject({
-  cron: z
-    .string()
-    .optional()
-    .describe(
-      "Five fields: minute, hour, day of the month, month, day of the week. Either this, `every` or `at`.",
-    ),
+  cron: optionalField(
+    z.string(),
+    "Five fields: minute, hour, day of the month, month, day of the week. Either this, `every` or `at`.",
+  ),
   every: duration.optional().describe("The time between two firings, such as 6h."),
   at: z.string().optional().describe("One time, such as 2026-01-31T08:00, in the time zone."),
   timezone: z.string().default("UTC").describe("An IANA name, such as Europe/Berlin."),
-  prompt: z
-    .string()
-    .min(1)
+  prompt: text
     .max(8_000)
     .describe(
       "What you will be asked then. You will not see this conversation: write all that you will need.",
     ),
-  deliver: z
-    .boolean()
-    .default(true)
-    .describe(
-      "Whether the answer is sent: to where the answers of this conversation go, or else to the owner.",
-    ),
+  deliver: switchField(
+    "Whether the answer is sent: to where the answers of this conversation go, or else to the owner.",
+    true,
+  ),
 });
 const DESCRIPTION =
   "Proposes a schedule, which asks you something at a time or regularly. A person has to approve each schedule before it exists.";
