@@ -37,16 +37,18 @@ interface Node {
 }
 
 interface Findings {
-  /** `name`: of the variable that is the reason. */
-  problem: { message: string; name?: string } | undefined;
+  /** `token`: the part of the source that is the reason. */
+  problem: { message: string; token?: string } | undefined;
   /** True if it defines functions of its own. */
   hasFunctions: boolean;
   /** The names of all variables in it. */
   variables: ReadonlySet<string>;
 }
 
-/** The variables that a node gives a value: by `:=`, or as arguments of a function. */
+/** The variables that a node gives a value: by `:=`, by `@` and `#`, or as arguments of a function. */
 function getBoundNames(node: Node): string[] {
+  const ofStep = [node["focus"], node["index"]].filter((name) => typeof name === "string");
+  if (ofStep.length > 0) return ofStep;
   if (node.type === "lambda")
     return (node.arguments ?? []).map((argument) => String(argument.value));
   const target = node.type === "bind" ? (node.lhs as Node | undefined) : undefined;
@@ -146,9 +148,42 @@ function keepSpellings(node: Node, applied: Set<unknown>): void {
   }
 }
 
-/** Finds a name that JSONata does not read as one: `headers["x-id"]` is all headers, and `headers.x-id` a difference. */
+/** The step of a path that names a header: `headers.x`, `$.headers.x`. */
+function getHeaderStep(node: Node | undefined, isRoot: boolean): Node | undefined {
+  const steps = node?.type === "path" ? (node["steps"] as Node[]) : [];
+  const isFromRoot = steps[0]?.type === "variable" && steps[0].value === "$";
+  const isFromContext = isRoot && steps[0]?.type === "variable" && steps[0].value === "";
+  const [kind, name] = isFromRoot || isFromContext ? steps.slice(1) : steps;
+  const isOfHeaders = kind?.type === "name" && kind.value === "headers";
+  return isOfHeaders && (isRoot || isFromRoot) ? (name ?? kind) : undefined;
+}
+
+/** Writes the names of headers in lower case, as the event has them. `isRoot`: the context is the event, and no part of it. */
+function lowerHeaderNames(part: unknown, isRoot = true): void {
+  if (typeof part !== "object" || part === null || part instanceof RegExp) return;
+  const node = part as Node;
+  const [of, key] = node.procedure?.value === "lookup" ? (node.arguments ?? []) : [];
+  const isOfHeaders = getHeaderStep(of, isRoot)?.value === "headers";
+  const named = isOfHeaders ? key : getHeaderStep(node, isRoot);
+  if ((named?.type === "name" || named?.type === "string") && named.value !== "headers")
+    named.value = String(named.value).toLowerCase();
+  const [first, ...later] = node.type === "path" ? (node["steps"] as Node[]) : [];
+  lowerHeaderNames(first, isRoot && first?.type !== "name");
+  for (const member of first ? later : Object.values(node))
+    lowerHeaderNames(member, isRoot && !first);
+}
+
+const NAMES_OF_FUNCTIONS = Array.from(FUNCTIONS, (name) => `$${name}`);
+const TYPOGRAPHIC = /^[\u2018-\u201f\u00ab\u00bb]/;
+
+/** Finds what JSONata reads otherwise than it is meant: `headers["x-id"]` is all headers, and `headers.x-id` a difference. */
 function findMisreading(node: Node, source: string): Findings["problem"] {
   const { expr, lhs } = node as { expr?: Node; lhs?: { steps?: Node[] } };
+  const sides = [node.lhs, node["rhs"]] as (Node | undefined)[];
+  if (node.value === "+" && sides.some((side) => side?.type === "string"))
+    return { message: "`+` adds numbers; join texts with `&`", token: "+" };
+  if (node.type === "name" && TYPOGRAPHIC.test(String(node.value)))
+    return { message: "a text stands in straight quotes, ' or \"", token: String(node.value) };
   if (node.type === "filter" && expr?.type === "string")
     return { message: `a text in [ ] is no name; write .\`${String(expr.value)}\` for the field` };
   const root = node.type === "binary" && node.value === "-" ? lhs?.steps?.[0]?.value : undefined;
@@ -164,6 +199,7 @@ function lookOver(ast: unknown, source: string): Findings {
   const variables = new Set(["clone"]);
   const bound = new Set<string>();
   const calls: string[] = [];
+  let method: string | undefined;
   let problem: Findings["problem"];
   let hasFunctions = false;
   const seen = new Set<object>();
@@ -190,21 +226,35 @@ function lookOver(ast: unknown, source: string): Findings {
       node.procedure?.type === "variable"
     )
       calls.push(String(node.procedure.value));
+    if (node.type === "function" && node.procedure?.type === "path")
+      method ??= String((node.procedure["steps"] as Node[]).at(-1)?.value);
     if (node.type === "variable" && typeof node.value === "string") {
       variables.add(node.value);
       if (REFUSED.has(node.value))
-        problem ??= { message: `$${node.value} is not available here`, name: node.value };
+        problem ??= { message: `$${node.value} is not available here`, token: `$${node.value}` };
     }
     for (const member of Object.values(node)) visit(member);
   };
   visit(ast);
-  const unknown = calls.find(
-    (name) => !FUNCTIONS.has(name) && name !== FIELD_AS_TEXT && !bound.has(name),
-  );
+  const isUnknown = (name: string): boolean =>
+    !FUNCTIONS.has(name) && name !== FIELD_AS_TEXT && !bound.has(name);
+  const unknown = calls.find(isUnknown);
   if (unknown !== undefined)
     problem ??= {
-      message: `there is no function $${unknown}.${didYouMean(unknown, FUNCTIONS)}`,
-      name: unknown,
+      message: `there is no function $${unknown}.${didYouMean(`$${unknown}`, NAMES_OF_FUNCTIONS)}`,
+      token: `$${unknown}`,
+    };
+  // An object with a function in it: a match of a regular expression, or made by an expression with functions of its own.
+  if (method !== undefined && method !== "next" && !hasFunctions)
+    problem ??= {
+      message: `there is no function ${method}; names of functions begin with $.${didYouMean(`$${method}`, NAMES_OF_FUNCTIONS)}`,
+      token: method,
+    };
+  const unset = [...variables].find((name) => /[^$]/.test(name) && isUnknown(name));
+  if (unset !== undefined)
+    problem ??= {
+      message: `there is no variable $${unset}. Write \`payload\`, \`headers\` and fields without $, and a field whose name has a $ in backticks`,
+      token: `$${unset}`,
     };
   return { problem, hasFunctions, variables };
 }
@@ -270,9 +320,10 @@ export function compileGuarded(
   }
   const ast = expression.ast();
   restoreRegexes(ast);
+  lowerHeaderNames(ast);
   const { problem, hasFunctions, variables } = lookOver(ast, source);
   if (problem !== undefined) {
-    const at = problem.name === undefined ? -1 : source.indexOf(`$${problem.name}`);
+    const at = problem.token === undefined ? -1 : source.indexOf(problem.token);
     return {
       ok: false,
       message: problem.message,
