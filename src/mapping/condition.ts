@@ -143,6 +143,9 @@ const ordered =
     )
       ? compare(operand as string | number, holds)
       : undefined;
+/** A regular expression as JavaScript writes it, with its flags. */
+const LITERAL = /^\/(.+)\/(?:g|g?ig?)$/;
+
 const OPERATORS: Record<string, Compile> = {
   $eq: equal,
   $ne: inverted(equal),
@@ -155,7 +158,14 @@ const OPERATORS: Record<string, Compile> = {
   $regex: (operand, path, issues) => {
     if (!wants(typeof operand === "string", "a regular expression as text", path, issues))
       return undefined;
-    const compiled = compileRegex(operand as string);
+    const [, pattern] = LITERAL.exec(operand as string) ?? [];
+    const compiled: ReturnType<typeof compileRegex> =
+      pattern === undefined
+        ? compileRegex(operand as string)
+        : {
+            ok: false,
+            message: `is written with slashes and flags: write "(?i)${pattern}", or [/] for a slash of the text`,
+          };
     if (compiled.ok) return onText((text) => compiled.regex.test(text));
     issues.push({ path, message: compiled.message });
     return undefined;
@@ -218,9 +228,12 @@ export function compileCondition(
       const at = `${path}.${operator}`;
       if (isGroup(operator) || Object.hasOwn(OPERATORS, operator))
         return [[`.${operator}`, compileOperator(operator, operand, at, issues)]];
-      const hint = operator.startsWith("$")
-        ? didYouMean(operator, [...Object.keys(OPERATORS), ...Object.keys(GROUPS)])
-        : " Write nested fields as one path: `a.b`.";
+      const hint =
+        operator === "$options"
+          ? " Write flags in front of the pattern, as in (?i)abc."
+          : operator.startsWith("$")
+            ? didYouMean(operator, [...Object.keys(OPERATORS), ...Object.keys(GROUPS)])
+            : " Write nested fields as one path: `a.b`.";
       issues.push({ path: at, message: `is no operator.${hint}` });
       return [];
     },
