@@ -39,15 +39,36 @@ export interface SchemaIssue {
   message: string;
 }
 
+/** The most members that a message lists. */
+const MAX_NAMES = 8;
+
+/** Renders the fields that a key is the name of, in members of its object and in the objects around it: ` Did you mean "match.path"?`, or nothing. */
+function findElsewhere(
+  path: readonly PropertyKey[],
+  key: string,
+  schemas: readonly z.ZodType[],
+): string {
+  const namesAt = (at: readonly PropertyKey[]): string[] =>
+    getMemberNames(at.reduce<readonly unknown[]>(getMembers, schemas));
+  const inside = namesAt(path).filter((name) => namesAt([...path, name]).includes(key));
+  const around = path.map((_part, index) => path.slice(0, index));
+  const places = [
+    ...inside.map((name) => [name, key]),
+    ...around.filter((at) => namesAt(at).includes(key)).map((at) => [...at, key]),
+  ];
+  const found = [...new Set(places.map((place) => `"${renderPath(place)}"`))];
+  return found.length === 0 || found.length > 2 ? "" : ` Did you mean ${found.join(" or ")}?`;
+}
+
 /** zod's problems as ours: unknown keys one by one with what may have been meant, unions by their nearest branch. `schemas`: those that the value may have. */
 export function schemaIssues(error: z.ZodError, schemas: readonly z.ZodType[]): SchemaIssue[] {
   const flatten = (issue: Raw, prefix: readonly PropertyKey[]): SchemaIssue[] => {
     const path = [...prefix, ...issue.path];
+    const known = getMemberNames(path.reduce<readonly unknown[]>(getMembers, schemas));
     if (issue.code === "unrecognized_keys") {
-      const known = getMemberNames(path.reduce<readonly unknown[]>(getMembers, schemas));
       return issue.keys.map((key) => ({
         path: [...path, key],
-        message: `is not known.${didYouMean(key, known)}`,
+        message: `is not known.${didYouMean(key, known) || findElsewhere(path, key, schemas)}`,
       }));
     }
     if (issue.code === "invalid_union" && issue.errors.length > 0) {
@@ -55,7 +76,11 @@ export function schemaIssues(error: z.ZodError, schemas: readonly z.ZodType[]): 
       if (nearest.some((inner) => inner.path.length > 0 || inner.code === "unrecognized_keys"))
         return nearest.flatMap((inner) => flatten(inner, path));
     }
-    return [{ path, message: issue.message }];
+    const members = known.length <= MAX_NAMES ? known.map((name) => `\`${name}\``).join(", ") : "";
+    const withMembers = members === "" ? "$&" : `$& with some of ${members}`;
+    return [
+      { path, message: issue.message.replace(/^must be an object(?=, and is)/, withMembers) },
+    ];
   };
   return error.issues.flatMap((issue) => flatten(issue, []));
 }

@@ -32,6 +32,26 @@ it.each([
   ],
   [`{ "__proto__": 1 }`, "__proto__", "is not known."],
   [
+    `{ hooks: { mappings: [{ match: { path: "x" }, message: "x" }] } }`,
+    "hooks.mappings[0].message",
+    'is not known. Did you mean "messageTemplate"?',
+  ],
+  [
+    `{ hooks: { mappings: [{ path: "x", messageTemplate: "x" }] } }`,
+    "hooks.mappings[0].path",
+    'is not known. Did you mean "match.path" or "hooks.path"?',
+  ],
+  [
+    `{ hooks: { mappings: [{ match: { path: "x", methods: ["GET"] }, messageTemplate: "x" }] } }`,
+    "hooks.mappings[0].match.methods",
+    'is not known. Did you mean "hooks.mappings[0].methods"?',
+  ],
+  [
+    `{ hooks: { mappings: [{ match: { path: "x" }, transform: "x.ts" }] } }`,
+    "hooks.mappings[0].transform",
+    "must be an object with some of `module`, `export`, `jsonata`, and is text",
+  ],
+  [
     `{ agents: ${"[".repeat(20_000)}${"]".repeat(20_000)} }`,
     "",
     "the config file is nested deeper than 250 levels",
