@@ -39,24 +39,10 @@ export interface SchemaIssue {
   message: string;
 }
 
-/** The most members that a message lists. */
-const MAX_NAMES = 8;
-
-/** Renders the fields that a key is the name of, in members of its object and in the objects around it: ` Did you mean "match.path"?`, or nothing. */
-function findElsewhere(
-  path: readonly PropertyKey[],
-  key: string,
-  schemas: readonly z.ZodType[],
-): string {
-  const namesAt = (at: readonly PropertyKey[]): string[] =>
-    getMemberNames(at.reduce<readonly unknown[]>(getMembers, schemas));
-  const inside = namesAt(path).filter((name) => namesAt([...path, name]).includes(key));
-  const around = path.map((_part, index) => path.slice(0, index));
-  const places = [
-    ...inside.map((name) => [name, key]),
-    ...around.filter((at) => namesAt(at).includes(key)).map((at) => [...at, key]),
-  ];
-  const found = [...new Set(places.map((place) => `"${renderPath(place)}"`))];
+/** Renders the fields that a key is the name of, in members of its object: ` Did you mean "match.path"?`, or nothing. */
+function findInside(key: string, members: readonly string[], schemas: readonly unknown[]): string {
+  const isIn = (name: string): boolean => getMemberNames(getMembers(schemas, name)).includes(key);
+  const found = members.filter(isIn).map((name) => `"${name}.${key}"`);
   return found.length === 0 || found.length > 2 ? "" : ` Did you mean ${found.join(" or ")}?`;
 }
 
@@ -64,11 +50,12 @@ function findElsewhere(
 export function schemaIssues(error: z.ZodError, schemas: readonly z.ZodType[]): SchemaIssue[] {
   const flatten = (issue: Raw, prefix: readonly PropertyKey[]): SchemaIssue[] => {
     const path = [...prefix, ...issue.path];
-    const known = getMemberNames(path.reduce<readonly unknown[]>(getMembers, schemas));
     if (issue.code === "unrecognized_keys") {
+      const here = path.reduce<readonly unknown[]>(getMembers, schemas);
+      const known = getMemberNames(here);
       return issue.keys.map((key) => ({
         path: [...path, key],
-        message: `is not known.${didYouMean(key, known) || findElsewhere(path, key, schemas)}`,
+        message: `is not known.${didYouMean(key, known) || findInside(key, known, here)}`,
       }));
     }
     if (issue.code === "invalid_union" && issue.errors.length > 0) {
@@ -76,11 +63,7 @@ export function schemaIssues(error: z.ZodError, schemas: readonly z.ZodType[]): 
       if (nearest.some((inner) => inner.path.length > 0 || inner.code === "unrecognized_keys"))
         return nearest.flatMap((inner) => flatten(inner, path));
     }
-    const members = known.length <= MAX_NAMES ? known.map((name) => `\`${name}\``).join(", ") : "";
-    const withMembers = members === "" ? "$&" : `$& with some of ${members}`;
-    return [
-      { path, message: issue.message.replace(/^must be an object(?=, and is)/, withMembers) },
-    ];
+    return [{ path, message: issue.message }];
   };
   return error.issues.flatMap((issue) => flatten(issue, []));
 }

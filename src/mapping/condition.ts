@@ -159,13 +159,9 @@ const OPERATORS: Record<string, Compile> = {
     if (!wants(typeof operand === "string", "a regular expression as text", path, issues))
       return undefined;
     const [, pattern] = LITERAL.exec(operand as string) ?? [];
-    const compiled: ReturnType<typeof compileRegex> =
-      pattern === undefined
-        ? compileRegex(operand as string)
-        : {
-            ok: false,
-            message: `is written with slashes and flags: write "(?i)${pattern}", or [/] for a slash of the text`,
-          };
+    const message = `is written with slashes and flags: write "(?i)${pattern}", or [/] for a slash of the text`;
+    const compiled =
+      pattern === undefined ? compileRegex(operand as string) : ({ ok: false, message } as const);
     if (compiled.ok) return onText((text) => compiled.regex.test(text));
     issues.push({ path, message: compiled.message });
     return undefined;
@@ -228,12 +224,9 @@ export function compileCondition(
       const at = `${path}.${operator}`;
       if (isGroup(operator) || Object.hasOwn(OPERATORS, operator))
         return [[`.${operator}`, compileOperator(operator, operand, at, issues)]];
-      const hint =
-        operator === "$options"
-          ? " Write flags in front of the pattern, as in (?i)abc."
-          : operator.startsWith("$")
-            ? didYouMean(operator, [...Object.keys(OPERATORS), ...Object.keys(GROUPS)])
-            : " Write nested fields as one path: `a.b`.";
+      const hint = operator.startsWith("$")
+        ? didYouMean(operator, [...Object.keys(OPERATORS), ...Object.keys(GROUPS)])
+        : " Write nested fields as one path: `a.b`.";
       issues.push({ path: at, message: `is no operator.${hint}` });
       return [];
     },

@@ -148,25 +148,27 @@ function keepSpellings(node: Node, applied: Set<unknown>): void {
   }
 }
 
-/** The step of a path that names a header: `headers.x`, `$.headers.x`. */
-function getHeaderStep(node: Node | undefined, isRoot: boolean): Node | undefined {
-  const steps = node?.type === "path" ? (node["steps"] as Node[]) : [];
-  const isFromRoot = steps[0]?.type === "variable" && steps[0].value === "$";
-  const isFromContext = isRoot && steps[0]?.type === "variable" && steps[0].value === "";
-  const [kind, name] = isFromRoot || isFromContext ? steps.slice(1) : steps;
-  const isOfHeaders = kind?.type === "name" && kind.value === "headers";
-  return isOfHeaders && (isRoot || isFromRoot) ? (name ?? kind) : undefined;
+/** The parts of a path below the event: all steps, or those behind `$$`, or behind `$` if that is the event. */
+function getEventSteps(node: Node | undefined, isRoot: boolean): Node[] {
+  const [first, ...later] = node?.type === "path" ? (node["steps"] as Node[]) : [];
+  if (first?.type !== "variable") return first && isRoot ? [first, ...later] : [];
+  return first.value === "$" || (isRoot && first.value === "") ? later : [];
+}
+
+/** The part of a node that names a header: `headers.x`, `$lookup(headers, "x")`. */
+function getHeaderName(node: Node, isRoot: boolean): Node | undefined {
+  const [of, key] = node.procedure?.value === "lookup" ? (node.arguments ?? []) : [];
+  const [kind, name = key] = getEventSteps(of ?? node, isRoot);
+  return kind?.value === "headers" ? name : undefined;
 }
 
 /** Writes the names of headers in lower case, as the event has them. `isRoot`: the context is the event, and no part of it. */
 function lowerHeaderNames(part: unknown, isRoot = true): void {
   if (typeof part !== "object" || part === null || part instanceof RegExp) return;
   const node = part as Node;
-  const [of, key] = node.procedure?.value === "lookup" ? (node.arguments ?? []) : [];
-  const isOfHeaders = getHeaderStep(of, isRoot)?.value === "headers";
-  const named = isOfHeaders ? key : getHeaderStep(node, isRoot);
-  if ((named?.type === "name" || named?.type === "string") && named.value !== "headers")
-    named.value = String(named.value).toLowerCase();
+  const name = getHeaderName(node, isRoot);
+  if (name && /^(?:name|string)$/.test(String(name.type)))
+    name.value = String(name.value).toLowerCase();
   const [first, ...later] = node.type === "path" ? (node["steps"] as Node[]) : [];
   lowerHeaderNames(first, isRoot && first?.type !== "name");
   for (const member of first ? later : Object.values(node))
@@ -176,14 +178,19 @@ function lowerHeaderNames(part: unknown, isRoot = true): void {
 const NAMES_OF_FUNCTIONS = Array.from(FUNCTIONS, (name) => `$${name}`);
 const TYPOGRAPHIC = /^[\u2018-\u201f\u00ab\u00bb]/;
 
-/** Finds what JSONata reads otherwise than it is meant: `headers["x-id"]` is all headers, and `headers.x-id` a difference. */
-function findMisreading(node: Node, source: string): Findings["problem"] {
-  const { expr, lhs } = node as { expr?: Node; lhs?: { steps?: Node[] } };
-  const sides = [node.lhs, node["rhs"]] as (Node | undefined)[];
-  if (node.value === "+" && sides.some((side) => side?.type === "string"))
+/** Finds a text that is none, or that is added as a number. */
+function findMisreadText({ type, value, lhs, rhs }: Node): Findings["problem"] {
+  const sides = [lhs, rhs] as (Node | undefined)[];
+  if (value === "+" && sides.some((side) => side?.type === "string"))
     return { message: "`+` adds numbers; join texts with `&`", token: "+" };
-  if (node.type === "name" && TYPOGRAPHIC.test(String(node.value)))
-    return { message: "a text stands in straight quotes, ' or \"", token: String(node.value) };
+  if (type === "name" && TYPOGRAPHIC.test(String(value)))
+    return { message: "a text stands in straight quotes, ' or \"", token: String(value) };
+  return undefined;
+}
+
+/** Finds a name that JSONata does not read as one: `headers["x-id"]` is all headers, and `headers.x-id` a difference. */
+function findMisreadName(node: Node, source: string): Findings["problem"] {
+  const { expr, lhs } = node as { expr?: Node; lhs?: { steps?: Node[] } };
   if (node.type === "filter" && expr?.type === "string")
     return { message: `a text in [ ] is no name; write .\`${String(expr.value)}\` for the field` };
   const root = node.type === "binary" && node.value === "-" ? lhs?.steps?.[0]?.value : undefined;
@@ -193,13 +200,20 @@ function findMisreading(node: Node, source: string): Findings["problem"] {
   return { message: `the dash subtracts; write a name with dashes as in ${root}.\`x-id\`` };
 }
 
+/** The name of the function that a node calls: with `$`, or that of a field, which holds none. */
+function getCalledName({ type, procedure }: Node): string | undefined {
+  if (type !== "function" && type !== "partial") return undefined;
+  if (procedure?.type === "variable") return `$${String(procedure.value)}`;
+  const steps = procedure?.type === "path" ? (procedure["steps"] as Node[]) : [];
+  return steps.length === 0 ? undefined : String(steps.at(-1)?.value);
+}
+
 /** Looks over an expression when it is compiled: what would fail or harm only when it runs is said now. */
 function lookOver(ast: unknown, source: string): Findings {
   // The transform operator copies with `$clone`.
   const variables = new Set(["clone"]);
   const bound = new Set<string>();
   const calls: string[] = [];
-  let method: string | undefined;
   let problem: Findings["problem"];
   let hasFunctions = false;
   const seen = new Set<object>();
@@ -216,18 +230,13 @@ function lookOver(ast: unknown, source: string): Findings {
       return;
     }
     const node = value as Node;
-    problem ??= findMisreading(node, source);
+    problem ??= findMisreadText(node) ?? findMisreadName(node, source);
     if (node.type === "number") keepDigits(node, source);
     keepSpellings(node, applied);
     for (const name of getBoundNames(node)) bound.add(name);
     hasFunctions ||= node.type === "lambda";
-    if (
-      (node.type === "function" || node.type === "partial") &&
-      node.procedure?.type === "variable"
-    )
-      calls.push(String(node.procedure.value));
-    if (node.type === "function" && node.procedure?.type === "path")
-      method ??= String((node.procedure["steps"] as Node[]).at(-1)?.value);
+    const called = getCalledName(node);
+    if (called !== undefined) calls.push(called);
     if (node.type === "variable" && typeof node.value === "string") {
       variables.add(node.value);
       if (REFUSED.has(node.value))
@@ -238,18 +247,16 @@ function lookOver(ast: unknown, source: string): Findings {
   visit(ast);
   const isUnknown = (name: string): boolean =>
     !FUNCTIONS.has(name) && name !== FIELD_AS_TEXT && !bound.has(name);
-  const unknown = calls.find(isUnknown);
-  if (unknown !== undefined)
-    problem ??= {
-      message: `there is no function $${unknown}.${didYouMean(`$${unknown}`, NAMES_OF_FUNCTIONS)}`,
-      token: `$${unknown}`,
-    };
   // An object with a function in it: a match of a regular expression, or made by an expression with functions of its own.
-  if (method !== undefined && method !== "next" && !hasFunctions)
-    problem ??= {
-      message: `there is no function ${method}; names of functions begin with $.${didYouMean(`$${method}`, NAMES_OF_FUNCTIONS)}`,
-      token: method,
-    };
+  const isMethod = (name: string): boolean => hasFunctions || name === "next";
+  const unknown = calls.find((name) =>
+    name.startsWith("$") ? isUnknown(name.slice(1)) : !isMethod(name),
+  );
+  if (unknown !== undefined) {
+    const reason = unknown.startsWith("$") ? "" : "; names of functions begin with $";
+    const hint = didYouMean(`$${unknown.replace("$", "")}`, NAMES_OF_FUNCTIONS);
+    problem ??= { message: `there is no function ${unknown}${reason}.${hint}`, token: unknown };
+  }
   const unset = [...variables].find((name) => /[^$]/.test(name) && isUnknown(name));
   if (unset !== undefined)
     problem ??= {
