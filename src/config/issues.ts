@@ -39,15 +39,23 @@ export interface SchemaIssue {
   message: string;
 }
 
+/** Renders the fields that a key is the name of, in members of its object: ` Did you mean "match.path"?`, or nothing. */
+function findInside(key: string, members: readonly string[], schemas: readonly unknown[]): string {
+  const isIn = (name: string): boolean => getMemberNames(getMembers(schemas, name)).includes(key);
+  const found = members.filter(isIn).map((name) => `"${name}.${key}"`);
+  return found.length === 0 || found.length > 2 ? "" : ` Did you mean ${found.join(" or ")}?`;
+}
+
 /** zod's problems as ours: unknown keys one by one with what may have been meant, unions by their nearest branch. `schemas`: those that the value may have. */
 export function schemaIssues(error: z.ZodError, schemas: readonly z.ZodType[]): SchemaIssue[] {
   const flatten = (issue: Raw, prefix: readonly PropertyKey[]): SchemaIssue[] => {
     const path = [...prefix, ...issue.path];
     if (issue.code === "unrecognized_keys") {
-      const known = getMemberNames(path.reduce<readonly unknown[]>(getMembers, schemas));
+      const here = path.reduce<readonly unknown[]>(getMembers, schemas);
+      const known = getMemberNames(here);
       return issue.keys.map((key) => ({
         path: [...path, key],
-        message: `is not known.${didYouMean(key, known)}`,
+        message: `is not known.${didYouMean(key, known) || findInside(key, known, here)}`,
       }));
     }
     if (issue.code === "invalid_union" && issue.errors.length > 0) {

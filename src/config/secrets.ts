@@ -11,6 +11,9 @@ export const VARIABLE_REFERENCE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
 /** Matches references, and those with a shell's default, `${NAME:-text}`, which would stay in the config as written. */
 const ENV = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(:?[-=?+][^}]*)?\}/g;
 
+/** A path that begins with what only a shell reads as a folder. */
+const HOME_PATH = /^(?:sqlite:)?~[\\/]/;
+
 function isFileSecret(value: object): value is { file: string } {
   const keys = Object.keys(value);
   return (
@@ -49,8 +52,10 @@ export function resolveReferences(
   const files: string[] = [];
   const variables = new Map<string, string>();
 
-  const text = (value: string, path: string): string =>
-    value.replace(ENV, (all, name: string | undefined, rest: string | undefined) => {
+  const text = (value: string, path: string): string => {
+    if (HOME_PATH.test(value))
+      issues.push({ path, message: "`~` is no folder here: write ${HOME}, or the whole path" });
+    return value.replace(ENV, (all, name: string | undefined, rest: string | undefined) => {
       if (name === undefined) return "${";
       const found = rest === undefined ? readVariable(options.env, name) : undefined;
       if (found !== undefined) return found;
@@ -61,8 +66,11 @@ export function resolveReferences(
       issues.push({ path, message: `${problem}, or write $\${ for a literal \${` });
       return all;
     });
+  };
 
-  const file = (name: string, path: string): string => {
+  const file = (written: string, path: string): string => {
+    const name = text(written, path);
+    if (HOME_PATH.test(name)) return "unreadable";
     const full = resolve(options.baseDir, name);
     files.push(full);
     try {
@@ -85,7 +93,7 @@ export function resolveReferences(
     if (Array.isArray(value))
       return value.map((entry, index) => walk(entry, joinPath(path, index)));
     if (typeof value !== "object" || value === null) return value;
-    if (isFileSecret(value) && !isPluginSection(path)) return file(text(value.file, path), path);
+    if (isFileSecret(value) && !isPluginSection(path)) return file(value.file, path);
     return Object.fromEntries(
       Object.entries(value).map(([key, entry]) => [key, walk(entry, joinPath(path, key))]),
     );

@@ -40,9 +40,19 @@ function findNear(
     .map(({ candidate }) => candidate);
 }
 
-/** The candidate that is nearest to a word, if any is near enough to be meant. */
-export const suggest = (word: string, candidates: Iterable<string>): string | undefined =>
-  findNear(word, candidates, word.length <= 4 ? 1 : word.length <= 8 ? 2 : 3)[0];
+/** The candidate that is nearest to a word, if any is near enough to be meant: also one that begins with it, or the other way around. */
+export function suggest(word: string, candidates: Iterable<string>): string | undefined {
+  const lower = word.toLowerCase();
+  const isBeginning = (other: string): boolean =>
+    Math.min(lower.length, other.length) >= 4 &&
+    (other.startsWith(lower) || lower.startsWith(other));
+  return findNear(
+    word,
+    candidates,
+    word.length <= 4 ? 1 : word.length <= 8 ? 2 : 3,
+    isBeginning,
+  )[0];
+}
 
 /**
  * The candidates that are nearest to a dotted path, nearest first. A path counts as near if it can be mistyped for this one,

@@ -143,6 +143,9 @@ const ordered =
     )
       ? compare(operand as string | number, holds)
       : undefined;
+/** A regular expression as JavaScript writes it, with its flags. */
+const LITERAL = /^\/(.+)\/(?:g|g?ig?)$/;
+
 const OPERATORS: Record<string, Compile> = {
   $eq: equal,
   $ne: inverted(equal),
@@ -155,7 +158,10 @@ const OPERATORS: Record<string, Compile> = {
   $regex: (operand, path, issues) => {
     if (!wants(typeof operand === "string", "a regular expression as text", path, issues))
       return undefined;
-    const compiled = compileRegex(operand as string);
+    const [, pattern] = LITERAL.exec(operand as string) ?? [];
+    const message = `is written with slashes and flags: write "(?i)${pattern}", or [/] for a slash of the text`;
+    const compiled =
+      pattern === undefined ? compileRegex(operand as string) : ({ ok: false, message } as const);
     if (compiled.ok) return onText((text) => compiled.regex.test(text));
     issues.push({ path, message: compiled.message });
     return undefined;

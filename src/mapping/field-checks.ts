@@ -143,6 +143,8 @@ export function checkUse(config: MappingConfig): Issue[] {
       "coalesce",
       "cannot stand beside `forEach`: collect the events, or make one action for each item",
     );
+  if (config.dedupeKey?.includes("{{") === false)
+    add("dedupeKey", "is the same for all events, and takes the first alone: write `{{ id }}`");
   if (config.methods?.includes("GET") && config.dedupeKey === undefined)
     add("dedupeKey", "is required where `methods` has GET");
   if (config.transform === undefined)

@@ -31,6 +31,39 @@ it.each([
     "is a name that no field can have: take it out",
   ],
   [`{ "__proto__": 1 }`, "__proto__", "is not known."],
+  ...["stateDir", "hooks.mappingsDir", "store.url"].map((path): [string, string, string] => {
+    const value = path === "store.url" ? "sqlite:~/rouse.db" : "~/rouse";
+    const [last = "", ...outer] = path.split(".").toReversed();
+    const field = outer.reduce((inner, name) => `${name}: { ${inner} }`, `${last}: "${value}"`);
+    return [`{ ${field} }`, path, "`~` is no folder here: write ${HOME}, or the whole path"];
+  }),
+  [
+    `{ hooks: { enabled: true, token: { file: "~/token" } } }`,
+    "hooks.token",
+    "`~` is no folder here: write ${HOME}, or the whole path",
+  ],
+  ...[
+    "$ROUSE_HOOK_TOKEN",
+    "${{ secrets.HOOK_TOKEN }}",
+    "{{ env.HOOK_TOKEN }}",
+    "%ROUSE_HOOK_TOKEN%",
+    "env:ROUSE_HOOK_TOKEN",
+    "process.env.HOOK_TOKEN",
+  ].map((token): [string, string, string] => [
+    `{ hooks: { enabled: true, token: "${token}" } }`,
+    "hooks.token",
+    'is no secret but a reference: write "${NAME}", or { file: "…" }',
+  ]),
+  [
+    `{ hooks: { mappings: [{ match: { path: "x" }, message: "x" }] } }`,
+    "hooks.mappings[0].message",
+    'is not known. Did you mean "messageTemplate"?',
+  ],
+  [
+    `{ hooks: { mappings: [{ path: "x", messageTemplate: "x" }] } }`,
+    "hooks.mappings[0].path",
+    'is not known. Did you mean "match.path"?',
+  ],
   [
     `{ agents: ${"[".repeat(20_000)}${"]".repeat(20_000)} }`,
     "",

@@ -46,6 +46,7 @@ beforeAll(async () => {
             },
             coalesce: { windowSeconds: 60, key: "{{headers.x-nested}}{{query.window}}" },
           }),
+          hook("cased", { match: { path: "cased", when: "headers.`X-Cased` = 'yes'" } }),
           hook("get", { methods: ["GET"], dedupeKey: "{{any}}" }),
           hook("gh", { auth: { scheme: "github", secret: SECRET } }),
           hook("own", {
@@ -105,6 +106,14 @@ describe("of a request's headers and parameters", () => {
       { kept: "1" },
       { "content-type": "application/json", "x-kept": "1" },
     ]);
+  });
+
+  it("an expression finds a header in any case", async () => {
+    const answers = [
+      await world.post("/hooks/cased", {}, { "x-cased": "yes" }),
+      await world.post("/hooks/cased", {}, { "x-cased": "no" }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([202, 200]);
   });
 
   it("a test of a mapping shows no more than a request would", async () => {

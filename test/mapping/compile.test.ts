@@ -40,6 +40,7 @@ describe("problems are said all at once, each with its path", () => {
     [[{ id: "a", ...base, model: "x" }], "hooks.mappings[0].model", "is no model"],
     [[{ id: "a", ...base, thinking: "lots" }], "hooks.mappings[0].thinking", "use one of"],
     [[{ id: "a", ...base, sessionKey: "main" }], "hooks.mappings[0].sessionKey", "cannot reach"],
+    [[{ id: "a", ...base, dedupeKey: "id" }], "hooks.mappings[0].dedupeKey", "write `{{ id }}`"],
     [[{ id: "a", ...base, methods: ["GET"] }], "hooks.mappings[0].dedupeKey", "is required"],
     [
       [{ id: "a", ...base, auth: { token: "short" } }],

@@ -200,17 +200,75 @@ describe("JSONata", () => {
 
   it.each([
     ["$nope(a)", "no function $nope"],
-    ["$uppercas(a)", 'Did you mean "uppercase"?'],
+    ["$uppercas(a)", 'Did you mean "$uppercase"?'],
     ["$eval('1')", "$eval is not available"],
     ["$random()", "$random is not available"],
     ["a ~> /(?=x)/", "lookahead"],
     ["a[", "is not valid JSONata"],
     ["headers['x-id'] = 'a'", "write .`x-id`"],
     ["headers.x-id ?: 'none'", "the dash subtracts"],
+    ["$json.a & 'b'", "there is no variable $json. Write `payload`"],
+    ["$query.q", "there is no variable $query"],
+    ["a.$k", "a field whose name has a $ in backticks"],
+    [
+      "a.toUpperCase()",
+      'no function toUpperCase; names of functions begin with $. Did you mean "$',
+    ],
+    ["JSON.stringify(a)", "there is no function stringify"],
+    ["now()", 'Did you mean "$now"?'],
+    ["a + ' EUR'", "`+` adds numbers; join texts with `&`"],
+    ["\u201ca\u201d & b", "straight quotes"],
+    ["{{ a = 1 }}", "leave out {{ and }} here (S0202)"],
+    ["a == 1", "compare with one `=` (S0211)"],
+    ["a === 1", "compare with one `=`"],
+    ["$map(a, $i => $i.b)", "`function($x) { … }`"],
+    ["a && b", "write `and`"],
+    ["a || b", "write `or`"],
+    ["a | default('b')", "there are no filters: write `$uppercase(a)`, or `a ?: 'none'`"],
+    ["!a", "write `$not(a)`"],
+    ["#if a", "there are no blocks"],
+    ["/if", "there are no blocks"],
+    [".Labels.a", "leave out the first dot"],
+    ["{a", "write two braces"],
+    ["a.0.b", "write a position as `a[0]`"],
+    ["a.@id", "other characters in backticks"],
+    ["a.first name", "a name with spaces needs backticks"],
+    ["a?.b", "write `.`: a missing field is no error"],
+    [String.raw`'it\'s'`, "in double quotes"],
+    ["$match(a, /b/gi)", "the flags are i and m, and all matches are found"],
+    ["$match(a, /(?i)b/)", "is not valid JSONata: Invalid regular expression"],
   ])("refuses %s when it is compiled", (source, message) => {
     const compiled = compileExpression(source);
     expect(compiled.ok).toBe(false);
     expect(compiled.ok ? "" : compiled.message).toContain(message);
+  });
+
+  it.each([
+    "headers.`X-Event`",
+    "$.headers.`X-Event`",
+    '$lookup(headers, "X-Event")',
+    "($h := headers.`X-EVENT`; $h)",
+    "items.($$.headers.`X-Event`)",
+    "items[headers.`X-Event` = 'own'] ? headers.`X-Event`",
+    "$map(items, function($item) { headers.`X-Event` })",
+  ])("finds a header in any case: %s", async (source) => {
+    const compiled = compileExpression(`${source} ?: 'none'`);
+    if (!compiled.ok) throw new Error(compiled.message);
+    const event = scope({ items: [{ headers: { "X-Event": "own" } }] });
+    expect(
+      await compiled.expression.evaluate({ ...event, headers: { "x-event": "push" } }),
+    ).toEqual({ ok: true, value: "push" });
+  });
+
+  it.each([
+    ["a@$c.b#$i.{'n': $c.n, 'i': $i}", { a: [{ n: 1 }], b: [2] }, { n: 1, i: 0 }],
+    ["($f := {'g': function($x) { $x }}; $f.g(2))", {}, 2],
+    ["a ~> |b|{'c': $$.d}|", { a: { b: {} }, d: 3 }, { b: { c: 3 } }],
+    ["$map(a, $string)", { a: [1, 2] }, ["1", "2"]],
+    ["a + 12345678901234567890 > 1", { a: "12345678901234567890" }, undefined],
+  ])("takes %s for what it is", async (source, payload, value) => {
+    const result = await evaluate(source, payload);
+    expect(result.ok ? result.value : undefined).toEqual(value);
   });
 
   it.each([

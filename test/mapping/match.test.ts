@@ -121,6 +121,7 @@ describe("source, headers, query and when", () => {
 
 describe("problems are said when the config is loaded", () => {
   it.each([
+    [{ payload: { a: { $regex: "/a/gi" } } }, "match.payload.a.$regex", 'write "(?i)a", or [/]'],
     [{ payload: { a: { $regx: "x" } } }, "match.payload.a.$regx", 'Did you mean "$regex"?'],
     [{ payload: { a: { $regex: "(?=x)" } } }, "match.payload.a.$regex", "lookahead"],
     [{ payload: { "a b": 1 } }, "match.payload.a b", "in backticks"],

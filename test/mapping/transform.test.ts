@@ -42,11 +42,12 @@ const FILES = {
     if (payload.how === "map") return new Map([["message", "m"]]);
     if (payload.how === "generator") return [(function* () { yield { message: "m" }; })()];
     if (payload.how === "promises") return ["a", "b"].map(async (message) => ({ message }));
+    if (payload.how === "large number") return { message: 154284075601887489n };
     if (payload.how === "env") return { message: Object.keys(process.env).sort().join(",") };
     return { message: "ok" };
   };`,
   "transforms/slow.js": `export default () => new Promise((done) => setTimeout(done, 400, { message: "at last" }));`,
-  "transforms/nothing.js": `export const value = 1;`,
+  "transforms/nothing.js": `export const value = 1; export default class { transform() {} }`,
   "transforms/syntax.js": `export default () => {`,
   "transforms/import.ts": `import { x } from "./not-there.ts"; export default () => x;`,
   "transforms/ends.js": `process.exit(0);`,
@@ -158,6 +159,12 @@ describe("transform modules", () => {
     expect(await run("bad", { how: "promises" })).toMatchObject({
       list: true,
       results: [{ draft: { content: [{ text: "a" }] } }, { draft: { content: [{ text: "b" }] } }],
+    });
+  });
+
+  it("may give a number that only BigInt holds", async () => {
+    expect(await run("bad", { how: "large number" })).toMatchObject({
+      results: [{ draft: { content: [{ text: "154284075601887489" }] } }],
     });
   });
 

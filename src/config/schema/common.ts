@@ -95,5 +95,14 @@ export const section = <T extends z.ZodRawShape>(description: string, fields: T)
 export const optionalSection = <T extends z.ZodRawShape>(description: string, fields: T) =>
   optionalField(z.strictObject(fields), description);
 
+/** References of shells, pipelines and templates. They stay as they are written, and would be the secret itself. */
+const REFERENCE =
+  /^(?:\$[A-Z][A-Z0-9_]{2,}|%[A-Z][A-Z0-9_]{2,}%|\$?\{\{.*\}\}|(?:\$?env:|process\.env\.)\w+)$/s;
+const isNoReference = (value: string): boolean => !REFERENCE.test(value);
+
 /** A secret as the config holds it once `${ENV}` and `{ file }` are resolved. */
-export const secretSchema = z.string().min(1).meta({ secret: true });
+export const secretSchema = z
+  .string()
+  .min(1)
+  .refine(isNoReference, 'is no secret but a reference: write "${NAME}", or { file: "…" }')
+  .meta({ secret: true });

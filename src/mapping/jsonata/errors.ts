@@ -86,6 +86,32 @@ export function describeFailure(error: unknown, source: string): CodeError {
   };
 }
 
+/** Syntax of other template languages: the text before and behind the place where JSONata stops, and what to write instead. */
+const REMEDIES: readonly (readonly [before: RegExp, behind: RegExp, remedy: string])[] = [
+  [/^\s*\{\{/, /(?:)/, "leave out {{ and }} here"],
+  [/=$/, /^=/, "compare with one `=`"],
+  [/=$/, /^>/, "write a function as `function($x) { … }`"],
+  [/&$/, /^&/, "write `and`"],
+  [/(?:)/, /^\|\|/, "write `or`, or `a ?: b` for the first value"],
+  [/(?:)/, /^\|/, "there are no filters: write `$uppercase(a)`, or `a ?: 'none'` for a default"],
+  [/(?:)/, /^!/, "write `$not(a)`"],
+  [/^\s*(?:\/\w*)?$/, /^(?:[#^>]|\w?$)/, "there are no blocks: write `a ? 'yes' : 'no'`"],
+  [/^\s*$/, /^\./, "leave out the first dot"],
+  [/^\s*\{[^:}]+$/, /^\}?$/, "write two braces"],
+  [/\.$/, /^\d/, "write a position as `a[0]`"],
+  [/\.$/, /^[@#]/, "write a name with other characters in backticks"],
+  [/\w\s+$/, /^\w/, "an operator is missing, or a name with spaces needs backticks"],
+  [/\?$/, /^\./, "write `.`: a missing field is no error"],
+  [/(?:)/, /^\\'/, "write a text with ' in double quotes"],
+  [/\/[im]*$/, /^[a-z]/, "the flags are i and m, and all matches are found"],
+];
+
+const getRemedy = (source: string, offset: number): string => {
+  const [before, behind] = [source.slice(0, offset), source.slice(offset)];
+  const found = REMEDIES.find(([first, second]) => first.test(before) && second.test(behind));
+  return found ? `; ${found[2]}` : "";
+};
+
 /** Describes the reason and the place of a syntax error: it quotes the operator's own text alone. */
 export function describeSyntaxError(
   error: unknown,
@@ -94,9 +120,9 @@ export function describeSyntaxError(
   const thrown = error as JsonataError;
   const code = getErrorCode(thrown);
   const offset = getOffset(thrown, source);
-  const said =
-    code === undefined ? "" : `: ${String(thrown.message).slice(0, MAX_VALUE)} (${code})`;
-  if (offset === undefined) return { message: `is not valid JSONata${said}` };
+  const reason = String(thrown.message).slice(0, MAX_VALUE);
+  if (offset === undefined) return { message: `is not valid JSONata: ${reason}` };
+  const said = `: ${reason}${getRemedy(source, offset)}${code === undefined ? "" : ` (${code})`}`;
   const { line, column, excerpt } = placeIn(source, offset);
   return {
     message: `is not valid JSONata at line ${line}, column ${column}${said}`,

@@ -37,16 +37,18 @@ interface Node {
 }
 
 interface Findings {
-  /** `name`: of the variable that is the reason. */
-  problem: { message: string; name?: string } | undefined;
+  /** `token`: the part of the source that is the reason. */
+  problem: { message: string; token?: string } | undefined;
   /** True if it defines functions of its own. */
   hasFunctions: boolean;
   /** The names of all variables in it. */
   variables: ReadonlySet<string>;
 }
 
-/** The variables that a node gives a value: by `:=`, or as arguments of a function. */
+/** The variables that a node gives a value: by `:=`, by `@` and `#`, or as arguments of a function. */
 function getBoundNames(node: Node): string[] {
+  const ofStep = [node["focus"], node["index"]].filter((name) => typeof name === "string");
+  if (ofStep.length > 0) return ofStep;
   if (node.type === "lambda")
     return (node.arguments ?? []).map((argument) => String(argument.value));
   const target = node.type === "bind" ? (node.lhs as Node | undefined) : undefined;
@@ -146,8 +148,48 @@ function keepSpellings(node: Node, applied: Set<unknown>): void {
   }
 }
 
+/** The parts of a path below the event: all steps, or those behind `$$`, or behind `$` if that is the event. */
+function getEventSteps(node: Node | undefined, isRoot: boolean): Node[] {
+  const [first, ...later] = node?.type === "path" ? (node["steps"] as Node[]) : [];
+  if (first?.type !== "variable") return first && isRoot ? [first, ...later] : [];
+  return first.value === "$" || (isRoot && first.value === "") ? later : [];
+}
+
+/** The part of a node that names a header: `headers.x`, `$lookup(headers, "x")`. */
+function getHeaderName(node: Node, isRoot: boolean): Node | undefined {
+  const [of, key] = node.procedure?.value === "lookup" ? (node.arguments ?? []) : [];
+  const [kind, name = key] = getEventSteps(of ?? node, isRoot);
+  return kind?.value === "headers" ? name : undefined;
+}
+
+/** Writes the names of headers in lower case, as the event has them. `isRoot`: the context is the event, and no part of it. */
+function lowerHeaderNames(part: unknown, isRoot = true): void {
+  if (typeof part !== "object" || part === null || part instanceof RegExp) return;
+  const node = part as Node;
+  const name = getHeaderName(node, isRoot);
+  if (name && /^(?:name|string)$/.test(String(name.type)))
+    name.value = String(name.value).toLowerCase();
+  const [first, ...later] = node.type === "path" ? (node["steps"] as Node[]) : [];
+  lowerHeaderNames(first, isRoot && first?.type !== "name");
+  for (const member of first ? later : Object.values(node))
+    lowerHeaderNames(member, isRoot && !first);
+}
+
+const NAMES_OF_FUNCTIONS = Array.from(FUNCTIONS, (name) => `$${name}`);
+const TYPOGRAPHIC = /^[\u2018-\u201f\u00ab\u00bb]/;
+
+/** Finds a text that is none, or that is added as a number. */
+function findMisreadText({ type, value, lhs, rhs }: Node): Findings["problem"] {
+  const sides = [lhs, rhs] as (Node | undefined)[];
+  if (value === "+" && sides.some((side) => side?.type === "string"))
+    return { message: "`+` adds numbers; join texts with `&`", token: "+" };
+  if (type === "name" && TYPOGRAPHIC.test(String(value)))
+    return { message: "a text stands in straight quotes, ' or \"", token: String(value) };
+  return undefined;
+}
+
 /** Finds a name that JSONata does not read as one: `headers["x-id"]` is all headers, and `headers.x-id` a difference. */
-function findMisreading(node: Node, source: string): Findings["problem"] {
+function findMisreadName(node: Node, source: string): Findings["problem"] {
   const { expr, lhs } = node as { expr?: Node; lhs?: { steps?: Node[] } };
   if (node.type === "filter" && expr?.type === "string")
     return { message: `a text in [ ] is no name; write .\`${String(expr.value)}\` for the field` };
@@ -156,6 +198,14 @@ function findMisreading(node: Node, source: string): Findings["problem"] {
   if ((root !== "headers" && root !== "query") || !/\w-[A-Z_]/i.test(source.slice(end - 3, end)))
     return undefined;
   return { message: `the dash subtracts; write a name with dashes as in ${root}.\`x-id\`` };
+}
+
+/** The name of the function that a node calls: with `$`, or that of a field, which holds none. */
+function getCalledName({ type, procedure }: Node): string | undefined {
+  if (type !== "function" && type !== "partial") return undefined;
+  if (procedure?.type === "variable") return `$${String(procedure.value)}`;
+  const steps = procedure?.type === "path" ? (procedure["steps"] as Node[]) : [];
+  return steps.length === 0 ? undefined : String(steps.at(-1)?.value);
 }
 
 /** Looks over an expression when it is compiled: what would fail or harm only when it runs is said now. */
@@ -180,31 +230,38 @@ function lookOver(ast: unknown, source: string): Findings {
       return;
     }
     const node = value as Node;
-    problem ??= findMisreading(node, source);
+    problem ??= findMisreadText(node) ?? findMisreadName(node, source);
     if (node.type === "number") keepDigits(node, source);
     keepSpellings(node, applied);
     for (const name of getBoundNames(node)) bound.add(name);
     hasFunctions ||= node.type === "lambda";
-    if (
-      (node.type === "function" || node.type === "partial") &&
-      node.procedure?.type === "variable"
-    )
-      calls.push(String(node.procedure.value));
+    const called = getCalledName(node);
+    if (called !== undefined) calls.push(called);
     if (node.type === "variable" && typeof node.value === "string") {
       variables.add(node.value);
       if (REFUSED.has(node.value))
-        problem ??= { message: `$${node.value} is not available here`, name: node.value };
+        problem ??= { message: `$${node.value} is not available here`, token: `$${node.value}` };
     }
     for (const member of Object.values(node)) visit(member);
   };
   visit(ast);
-  const unknown = calls.find(
-    (name) => !FUNCTIONS.has(name) && name !== FIELD_AS_TEXT && !bound.has(name),
+  const isUnknown = (name: string): boolean =>
+    !FUNCTIONS.has(name) && name !== FIELD_AS_TEXT && !bound.has(name);
+  // An object with a function in it: a match of a regular expression, or made by an expression with functions of its own.
+  const isMethod = (name: string): boolean => hasFunctions || name === "next";
+  const unknown = calls.find((name) =>
+    name.startsWith("$") ? isUnknown(name.slice(1)) : !isMethod(name),
   );
-  if (unknown !== undefined)
+  if (unknown !== undefined) {
+    const reason = unknown.startsWith("$") ? "" : "; names of functions begin with $";
+    const hint = didYouMean(`$${unknown.replace("$", "")}`, NAMES_OF_FUNCTIONS);
+    problem ??= { message: `there is no function ${unknown}${reason}.${hint}`, token: unknown };
+  }
+  const unset = [...variables].find((name) => /[^$]/.test(name) && isUnknown(name));
+  if (unset !== undefined)
     problem ??= {
-      message: `there is no function $${unknown}.${didYouMean(unknown, FUNCTIONS)}`,
-      name: unknown,
+      message: `there is no variable $${unset}. Write \`payload\`, \`headers\` and fields without $, and a field whose name has a $ in backticks`,
+      token: `$${unset}`,
     };
   return { problem, hasFunctions, variables };
 }
@@ -270,9 +327,10 @@ export function compileGuarded(
   }
   const ast = expression.ast();
   restoreRegexes(ast);
+  lowerHeaderNames(ast);
   const { problem, hasFunctions, variables } = lookOver(ast, source);
   if (problem !== undefined) {
-    const at = problem.name === undefined ? -1 : source.indexOf(`$${problem.name}`);
+    const at = problem.token === undefined ? -1 : source.indexOf(problem.token);
     return {
       ok: false,
       message: problem.message,

@@ -130,9 +130,10 @@ function findFunction(
     name === undefined
       ? [nested, inner["default"], module["transform"], inner["transform"]]
       : [module[name], inner[name]];
-  return candidates.find((candidate) => typeof candidate === "function") as
-    | ((input: unknown) => unknown)
-    | undefined;
+  // A class is a function that cannot be called.
+  return candidates.find(
+    (candidate) => typeof candidate === "function" && !/^class\b/.test(String(candidate)),
+  ) as ((input: unknown) => unknown) | undefined;
 }
 
 /** Describes what was thrown. What the permission model denied is said in words that name the setting. */
@@ -143,6 +144,10 @@ function describe(error: unknown): Thrown {
 
 const channel = new Socket({ fd: CHANNEL });
 const send = (message: Reply | TransformProgress): void => void writeMessage(channel, message);
+
+/** Writes large numbers as their digits, as a body has them here. */
+const withDigits = (_name: string, value: unknown): unknown =>
+  typeof value === "bigint" ? String(value) : value;
 
 /** Returns whether JSON has nothing of an object that is not empty: a Map, a promise, a generator, a Response. */
 function isOpaque(value: unknown): boolean {
@@ -184,7 +189,7 @@ async function answer(call: TransformCall): Promise<Reply> {
     const value: unknown = Array.isArray(given) ? await Promise.all(given as unknown[]) : given;
     if ([value].flat().some(isOpaque)) return { id: call.id, ok: false, reason: "no_json" };
     // Through JSON, so that what cannot be sent is found here, in this call.
-    const text = JSON.stringify(value) as string | undefined;
+    const text = JSON.stringify(value, withDigits) as string | undefined;
     if (text !== undefined && text.length > MAX_RESULT_CHARS)
       return { id: call.id, ok: false, reason: "too_large" };
     return {
