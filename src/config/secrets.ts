@@ -13,6 +13,8 @@ const ENV = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(:?[-=?+][^}]*)?\}/g;
 
 /** A path that begins with what only a shell reads as a folder. */
 const HOME_PATH = /^(?:sqlite:)?~[\\/]/;
+/** Fields with texts, and with words that another program reads, such as a shell. */
+const NO_PATHS = /^hooks\.mappings\b|\.(?:args|env|instructions|prompt)\b/;
 
 function isFileSecret(value: object): value is { file: string } {
   const keys = Object.keys(value);
@@ -52,10 +54,15 @@ export function resolveReferences(
   const files: string[] = [];
   const variables = new Map<string, string>();
 
-  const text = (value: string, path: string): string => {
-    if (HOME_PATH.test(value))
+  /** Returns false, with an issue, for a path that begins with `~`. */
+  const isWhole = (value: string, path: string): boolean => {
+    const begins = HOME_PATH.test(value);
+    if (begins)
       issues.push({ path, message: "`~` is no folder here: write ${HOME}, or the whole path" });
-    return value.replace(ENV, (all, name: string | undefined, rest: string | undefined) => {
+    return !begins;
+  };
+  const resolveText = (value: string, path: string): string =>
+    value.replace(ENV, (all, name: string | undefined, rest: string | undefined) => {
       if (name === undefined) return "${";
       const found = rest === undefined ? readVariable(options.env, name) : undefined;
       if (found !== undefined) return found;
@@ -66,11 +73,14 @@ export function resolveReferences(
       issues.push({ path, message: `${problem}, or write $\${ for a literal \${` });
       return all;
     });
+  const text = (value: string, path: string): string => {
+    if (!NO_PATHS.test(path)) isWhole(value, path);
+    return resolveText(value, path);
   };
 
   const file = (written: string, path: string): string => {
-    const name = text(written, path);
-    if (HOME_PATH.test(name)) return "unreadable";
+    const name = resolveText(written, path);
+    if (!isWhole(name, path)) return "unreadable";
     const full = resolve(options.baseDir, name);
     files.push(full);
     try {
