@@ -40,18 +40,15 @@ function findNear(
     .map(({ candidate }) => candidate);
 }
 
-/** The candidate that is nearest to a word, if any is near enough to be meant: also one that begins with it, or the other way around. */
+/** The candidate that is nearest to a word, if any is near enough to be meant; else one that begins with it, or the other way around. */
 export function suggest(word: string, candidates: Iterable<string>): string | undefined {
+  const all = [...candidates];
   const lower = word.toLowerCase();
-  const isBeginning = (other: string): boolean =>
-    Math.min(lower.length, other.length) >= 4 &&
-    (other.startsWith(lower) || lower.startsWith(other));
-  return findNear(
-    word,
-    candidates,
-    word.length <= 4 ? 1 : word.length <= 8 ? 2 : 3,
-    isBeginning,
-  )[0];
+  const isBeginning = (candidate: string): boolean =>
+    Math.min(word.length, candidate.length) >= 4 &&
+    (candidate.toLowerCase().startsWith(lower) || lower.startsWith(candidate.toLowerCase()));
+  const [nearest] = findNear(word, all, word.length <= 4 ? 1 : word.length <= 8 ? 2 : 3);
+  return nearest ?? all.find(isBeginning);
 }
 
 /**

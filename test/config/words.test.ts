@@ -80,6 +80,11 @@ it.each([
     "",
     "the config file is not UTF-8 at line 1, column 1: save it in this encoding",
   ],
+  ...["http://localhost", "[::]"].map((host): [string, string, string] => [
+    `{ gateway: { host: "${host}" } }`,
+    "gateway.host",
+    'must be a name or an address alone, such as "0.0.0.0" or "::"',
+  ]),
   [`{ gateway: { port: 70000 } }`, "gateway.port", "must be at most 65535"],
   [`{ hooks: { enabled: 1 } }`, "hooks.enabled", "must be true or false, and is a number"],
   [

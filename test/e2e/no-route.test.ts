@@ -266,6 +266,8 @@ describe("the config", () => {
       "mappings/more.json5: mappings[0].channel",
       "preset uptime-kuma: mappings[0].channel",
       "preset uptime-kuma: mappings[1].channel",
+      "preset uptime-kuma: mappings[2].channel",
+      "preset uptime-kuma: mappings[3].channel",
       "agents.defaults.heartbeat.channel",
     ]);
     const validated = await rouse("config validate");

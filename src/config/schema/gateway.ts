@@ -20,7 +20,11 @@ import { LOG_LEVELS } from "../../core/log.ts";
 export const CONSOLE_MODES = ["off", "read", "edit"] as const;
 
 export const gatewaySchema = section("The gateway's address and port, and the operator's access.", {
-  host: withDefault(text, "127.0.0.1", "Address to listen on."),
+  host: withDefault(
+    text.regex(/^[^/[\]]+$/, 'must be a name or an address alone, such as "0.0.0.0" or "::"'),
+    "127.0.0.1",
+    "Address to listen on.",
+  ),
   port: withDefault(z.int().min(0).max(65535), 7420, "Port to listen on; 0 takes a free one."),
   adminPort: optionalField(
     z.int().min(0).max(65535),
