@@ -150,3 +150,14 @@ it.each([
     typeof message === "string" ? message : expect.stringMatching(message),
   );
 });
+
+it("a config takes `~/` in texts, and in words that another program reads", async () => {
+  const mapping = `{ match: { path: "x", payload: { name: "~/a" } }, messageTemplate: "~/a" }`;
+  const server = `{ command: "sh", args: ["-c", "~/tool"] }`;
+  writeFileSync(
+    join(dir, "rouse.json5"),
+    `{ hooks: { enabled: true, ${TOKEN}, mappings: [${mapping}] }, mcp: { servers: { s: ${server} } } }`,
+  );
+  const checked = await checkSnapshot({ ...REAL, cwd: dir, env: {} });
+  expect(checked.ok ? [] : checked.issues).toEqual([]);
+});
